@@ -1,0 +1,43 @@
+# `make help` lists what there is.
+GOLANGCI_VERSION := v2.15.0
+TOOLS := $(CURDIR)/.tools
+LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help check fmt vet lint rooms test race bench demo build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+check: fmt vet lint rooms ## all that needs no database: fmt, vet, lint, rooms
+
+fmt: ## fails when gofmt would change a file
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+
+vet: ## go vet
+	go vet ./...
+
+lint: $(LINT) ## golangci-lint, with gofumpt
+	$(LINT) run ./...
+
+rooms: ## who may import whom, sizes, doc comments
+	go test -run Rooms .
+
+test: ## all tests
+	go test ./...
+
+race: ## all tests under the race detector
+	go test -race ./...
+
+bench: ## all benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+demo: ## see it work: simulator, PostgreSQL, two syncs
+	go run ./cmd/demo
+
+build: ## bin/xiaoqu-sync, stripped
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/xiaoqu-sync ./cmd/xiaoqu-sync
+
+$(LINT):
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@

@@ -1,0 +1,83 @@
+package xiaoqusync_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The drawing of the house. A room's doors are the rooms that its code may
+// import; its tests may import the test tools and what tests adds as well.
+func house() drawing {
+	all := []string{
+		"agent", "agent/mcp", "agent/relay", "config", "credentials", "migrations", "mirror", "mirror/localpg",
+		"remote", "remote/remotetest", "sync",
+	}
+	return drawing{
+		module: "github.com/xiaoqu-sync/xiaoqu-sync",
+		rooms: map[string]room{
+			"":                  {tests: all},
+			"cmd/xiaoqu-sync":   {doors: []string{"config", "credentials", "migrations", "remote", "mirror", "sync"}, tests: all},
+			"cmd/demo":          {doors: all, tests: all},
+			"config":            {},
+			"credentials":       {},
+			"remote":            {tests: []string{"credentials"}},
+			"remote/remotetest": {},
+			"sync":              {doors: []string{"remote", "mirror"}, tests: []string{"credentials", "migrations"}},
+			"mirror":            {doors: []string{"migrations"}},
+			"mirror/localpg":    {},
+			"migrations":        {},
+			"agent":             {},
+			"agent/mcp":         {doors: []string{"agent"}},
+			"agent/relay":       {doors: []string{"agent"}},
+		},
+		testTools: []string{"remote/remotetest", "mirror/localpg"},
+		// The simulator and what checks it are written from the contract alone, so
+		// that one misreading can't cancel itself out.
+		toolless: []string{"remote/remotetest", "mirror/localpg"},
+		confined: []confinement{
+			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "migrations"}, []string{"sync", "cmd/xiaoqu-sync", "cmd/demo"}},
+			{"github.com/modelcontextprotocol/go-sdk", []string{"remote"}, []string{"remote/remotetest"}},
+			{"github.com/hashicorp/vault", []string{"credentials"}, nil},
+			{"github.com/robfig/cron", []string{"sync"}, nil},
+		},
+	}
+}
+
+func TestRoomsKeepTheirDoors(t *testing.T) {
+	files, err := parseTree(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 10 {
+		t.Fatalf("only %d files found: is this the root?", len(files))
+	}
+	for _, breach := range inspect(house(), files) {
+		t.Error(breach)
+	}
+}
+
+func TestRoomsOfTheBinaryHoldNoTestTool(t *testing.T) {
+	if _, err := os.Stat("cmd/xiaoqu-sync"); err != nil {
+		t.Skip("there is no binary yet")
+	}
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/xiaoqu-sync")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	if len(linked) < 10 {
+		t.Fatalf("go list gives %q", linked)
+	}
+	for _, path := range linked {
+		if name, ours := strings.CutPrefix(path, house().module+"/"); ours {
+			for _, tool := range house().testTools {
+				if name == tool {
+					t.Errorf("cmd/xiaoqu-sync links %s, which is for tests and the demo", tool)
+				}
+			}
+		}
+	}
+}
