@@ -1,0 +1,33 @@
+package config
+
+import "strings"
+
+// Setting is one value that is in force, for people and for `config show`.
+type Setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`  // passwords show as [redacted]
+	Origin string `json:"origin"` // default, FILE:LINE, environment VARIABLE, or flag --NAME
+}
+
+// Effective lists every setting with where its value comes from, in a fixed order.
+func (c *Config) Effective() []Setting {
+	var out []Setting
+	for _, s := range settings() {
+		out = append(out, Setting{Name: s.name, Value: c.shown[s.name], Origin: c.origins[s.name]})
+	}
+	out = append(out, Setting{Name: resourcesName, Value: strings.Join(c.names, ","), Origin: c.origins[resourcesName]})
+	for _, name := range c.names {
+		r := c.Resources[name]
+		out = append(out, c.part(name, "schedule", r.Schedule), c.part(name, "list_key", r.ListKey))
+	}
+	return out
+}
+
+func (c *Config) part(resource, name, value string) Setting {
+	field := join(join(resourcesName, resource), name)
+	origin, ok := c.origins[field]
+	if !ok {
+		origin = originDefault
+	}
+	return Setting{Name: field, Value: value, Origin: origin}
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// Schema is the JSON Schema (draft 2020-12) of the file, for editors. What is
+// required may come from the environment, so the schema requires nothing.
+func Schema() ([]byte, error) {
+	root := object("Configuration of xiaoqu-sync.")
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "xiaoqu-sync"
+	for _, s := range settings() {
+		section, leaf := root, s.name
+		if parent, name, ok := strings.Cut(s.name, "."); ok {
+			section, leaf = child(root, parent), name
+		}
+		properties(section)[leaf] = s.property()
+	}
+	properties(root)[resourcesName] = resourcesSchema()
+	b, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("config: schema: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+func object(help string) map[string]any {
+	return map[string]any{
+		"type": "object", "description": help,
+		"properties": map[string]any{}, "additionalProperties": false,
+	}
+}
+
+func properties(o map[string]any) map[string]any {
+	p, ok := o["properties"].(map[string]any)
+	if !ok {
+		p = map[string]any{}
+		o["properties"] = p
+	}
+	return p
+}
+
+// child is a section of the file; one with nothing in it is null to YAML.
+func child(root map[string]any, name string) map[string]any {
+	if section, ok := properties(root)[name].(map[string]any); ok {
+		return section
+	}
+	section := object("Settings of " + name + ".")
+	section["type"] = []string{"object", "null"}
+	properties(root)[name] = section
+	return section
+}
+
+func (s setting) property() map[string]any {
+	p := map[string]any{"description": s.help}
+	maps.Copy(p, s.schema)
+	switch s.kind {
+	case kindBoolean:
+		p["type"], p["default"] = "boolean", s.def == "true"
+	case kindInteger:
+		p["type"], p["default"] = "integer", number(s.def)
+	case kindNumber:
+		p["type"], p["default"] = "number", number(s.def)
+	case kindDuration:
+		p["type"], p["default"] = "string", s.def
+		p["pattern"] = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	case kindText:
+		p["type"] = "string"
+		if !s.required {
+			p["default"] = s.def
+		}
+	}
+	return p
+}
+
+func number(s string) json.Number {
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		return "0"
+	}
+	return json.Number(s)
+}
+
+func resourcesSchema() map[string]any {
+	one := object("One table of the remote: users reads users.changes.list.")
+	one["type"] = []string{"object", "null"}
+	one["properties"] = map[string]any{
+		"schedule": map[string]any{
+			"type": "string", "default": defaultSchedule,
+			"description": "Five cron fields, or @every with a duration.",
+		},
+		"list_key": map[string]any{
+			"type": "string", "pattern": listKeyName.String(),
+			"description": "Name of the list inside data, where an answer holds more than one.",
+		},
+	}
+	return map[string]any{
+		"type": "object", "minProperties": 1,
+		"description":          "What to mirror, by name. Naming any replaces the usual three.",
+		"propertyNames":        map[string]any{"pattern": resourceName.String()},
+		"additionalProperties": one,
+	}
+}
