@@ -1,0 +1,4 @@
+package migrations
+
+// Lock is lock.
+var Lock = lock

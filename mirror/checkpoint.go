@@ -1,0 +1,131 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Phase is what kind of round a resource is in.
+type Phase string
+
+const (
+	// PhaseIncremental: pages go straight to the readers' table.
+	PhaseIncremental Phase = "incremental"
+	// PhaseRebuild: the sync token is dead, the next full pass replaces the mirror.
+	PhaseRebuild Phase = "rebuild"
+)
+
+// Checkpoint is where a resource's mirror stands (contract §6: what a client must
+// persist after each page).
+type Checkpoint struct {
+	Resource     string
+	Phase        Phase
+	SyncToken    string     // that the round in hand began with, or the next one begins with; "" for a full pass
+	Cursor       string     // of the next page, "" at a round's beginning
+	SnapshotID   string     // of the round in hand
+	DataCutoffAt *time.Time // of the round in hand
+	Pages        int64      // committed in the round in hand; 0: no round in hand
+	Epoch        int64      // grows with every write of the state row
+	Tenant       string     // that the mirror was filled from, "" when never told
+}
+
+const readState = `
+select phase, sync_token, cursor, snapshot_id, data_cutoff_at, pages, epoch, tenant
+from {sync}.state where resource = $1::text`
+
+// A state row that is missing beside a table with rows was lost. The rows stay
+// for the readers, change_seq goes on behind them, a rebuild makes them right; and
+// the epoch is one that no worker can hold from before.
+const makeState = `
+insert into {sync}.state (resource, phase, epoch, change_seq, live_rows, deleted_rows)
+select $1::text,
+       case when count(*) = 0 then 'incremental' else 'rebuild' end,
+       case when count(*) = 0 then 0 else (extract(epoch from clock_timestamp()) * 1000000)::bigint end,
+       coalesce(max(change_seq), 0),
+       count(*) filter (where deleted_at is null),
+       count(*) filter (where deleted_at is not null)
+from {table}
+on conflict (resource) do nothing`
+
+// Checkpoint reads where the resource stands, and makes its state row when there
+// is none. A phase that this binary does not know is KindSchema.
+func (m *Mirror) Checkpoint(ctx context.Context, resource string) (Checkpoint, error) {
+	op := "checkpoint " + resource
+	if err := checkResources(op, []string{resource}); err != nil {
+		return Checkpoint{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	c, err := m.readState(ctx, resource)
+	if errors.Is(err, pgx.ErrNoRows) {
+		if _, err = m.pool.Exec(ctx, m.layout.RenderResource(makeState, resource), resource); err == nil {
+			c, err = m.readState(ctx, resource)
+		}
+	}
+	if err != nil {
+		return Checkpoint{}, fail(op, err)
+	}
+	if c.Phase != PhaseIncremental && c.Phase != PhaseRebuild {
+		return Checkpoint{}, &Error{Kind: KindSchema, Op: op, Message: fmt.Sprintf("the state row is in phase %.20q, which this binary does not know", c.Phase),
+			Hint: "use the release that wrote it, or a later one"}
+	}
+	return c, nil
+}
+
+func (m *Mirror) readState(ctx context.Context, resource string) (Checkpoint, error) {
+	c := Checkpoint{Resource: resource}
+	err := m.pool.QueryRow(ctx, m.layout.Render(readState), resource).Scan(
+		&c.Phase, &c.SyncToken, &c.Cursor, &c.SnapshotID, &c.DataCutoffAt, &c.Pages, &c.Epoch, &c.Tenant)
+	return c, err
+}
+
+const restartState = `
+update {sync}.state
+set phase = 'rebuild', sync_token = '', cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0,
+    restarts = restarts + 1, restart_reason = $3::text, restarted_at = now(), epoch = epoch + 1
+where resource = $1::text and epoch = $2::bigint
+returning epoch`
+
+// Restart turns the resource to a rebuild from the beginning, durably: the token,
+// the cursor and the snapshot are forgotten (contract §5, SYNC_CURSOR_EXPIRED).
+// Rows and their readers are not touched. Compare-and-set against before; KindFenced.
+func (m *Mirror) Restart(ctx context.Context, before Checkpoint, reason string) (Checkpoint, error) {
+	after := Checkpoint{Resource: before.Resource, Phase: PhaseRebuild, Tenant: before.Tenant}
+	return m.swap(ctx, "restart "+before.Resource, restartState, before, after, reason)
+}
+
+const adoptTenant = `
+update {sync}.state set tenant = $3::text, epoch = epoch + 1
+where resource = $1::text and epoch = $2::bigint and tenant = ''
+returning epoch`
+
+// Adopt notes the tenant that this resource's mirror is filled from, once: a
+// tenant that is there already is never replaced. Compare-and-set against before;
+// KindFenced.
+func (m *Mirror) Adopt(ctx context.Context, before Checkpoint, tenant string) (Checkpoint, error) {
+	after := before
+	after.Tenant = tenant
+	return m.swap(ctx, "adopt "+before.Resource, adoptTenant, before, after, tenant)
+}
+
+// swap runs a compare-and-set of the state row and returns after with its epoch.
+func (m *Mirror) swap(ctx context.Context, op, sql string, before, after Checkpoint, arg string) (Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	err := m.pool.QueryRow(ctx, m.layout.Render(sql), before.Resource, before.Epoch, arg).Scan(&after.Epoch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Checkpoint{}, fenced(op)
+	}
+	if err != nil {
+		return Checkpoint{}, fail(op, err)
+	}
+	return after, nil
+}
+
+func fenced(op string) error {
+	return &Error{Kind: KindFenced, Op: op, Message: "the state row has moved on; nothing was written"}
+}

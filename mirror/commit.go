@@ -1,0 +1,176 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// rollbackTimeout bounds the goodbye after a failure; the connection is dropped
+// when it is not enough.
+const rollbackTimeout = 5 * time.Second
+
+// Step is one page and where it leads.
+type Step struct {
+	Before, After Checkpoint // After's Epoch is set by Commit
+	Batch         *Batch     // nil for a page without records
+	RunID         int64
+	RequestID     string // of the call that brought the page, for the quarantine
+	Last          bool   // the page ended the round: last_success_at moves
+}
+
+// Counts say what became of records. Received = Stored() + Unchanged + Duplicates
+// + Quarantined. Mended records are stored or unchanged like others, and noted in
+// quarantine as well.
+type Counts struct {
+	Received    int64 `json:"received"`
+	Inserted    int64 `json:"inserted"`
+	Updated     int64 `json:"updated"`
+	Deleted     int64 `json:"deleted"`
+	Revived     int64 `json:"revived"`
+	Unchanged   int64 `json:"unchanged"`
+	Duplicates  int64 `json:"duplicates"`
+	Quarantined int64 `json:"quarantined"`
+	Mended      int64 `json:"mended"`
+}
+
+// Stored is the number of rows that were written.
+func (c Counts) Stored() int64 { return c.Inserted + c.Updated + c.Deleted + c.Revived }
+
+// Add returns the sum of both.
+func (c Counts) Add(d Counts) Counts {
+	return Counts{
+		Received: c.Received + d.Received, Inserted: c.Inserted + d.Inserted, Updated: c.Updated + d.Updated,
+		Deleted: c.Deleted + d.Deleted, Revived: c.Revived + d.Revived, Unchanged: c.Unchanged + d.Unchanged,
+		Duplicates: c.Duplicates + d.Duplicates, Quarantined: c.Quarantined + d.Quarantined, Mended: c.Mended + d.Mended,
+	}
+}
+
+// Commit writes a page's rows and its checkpoint in one transaction of two round
+// trips and returns the new checkpoint. Either all of it is durable or nothing.
+//
+// KindFenced: the mirror does not stand at step.Before any more, nothing was
+// written. KindTransient: rolled back, the same step may be tried again.
+// KindUnreachable: the outcome is not known when the connection broke at the end;
+// the caller reads the Checkpoint again and compares its Epoch. A step that is
+// repeated after a success nobody saw is KindFenced, never written twice.
+func (m *Mirror) Commit(ctx context.Context, step Step) (Checkpoint, Counts, error) {
+	op := "commit " + step.Before.Resource
+	if err := step.check(op); err != nil {
+		return Checkpoint{}, Counts{}, err
+	}
+	p := step.Batch
+	if p == nil {
+		p = NewBatch(nil, nil)
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	conn, err := m.pool.Acquire(ctx)
+	if err != nil {
+		return Checkpoint{}, Counts{}, fail(op, err)
+	}
+	defer conn.Release() // which drops a connection that is still in a transaction
+	after, counts, err := m.write(ctx, conn, step, p)
+	if err == nil {
+		err = commit(ctx, conn.Conn())
+	}
+	if err != nil {
+		rollback(ctx, conn)
+		return Checkpoint{}, Counts{}, fail(op, err)
+	}
+	return after, counts, nil
+}
+
+// snapshot is the round's: a last page may close it.
+func (s Step) snapshot() string { return cmp.Or(s.After.SnapshotID, s.Before.SnapshotID) }
+
+func (s Step) check(op string) error {
+	if err := checkResources(op, []string{s.Before.Resource}); err != nil {
+		return err
+	}
+	switch {
+	case s.After.Resource != s.Before.Resource:
+		return &Error{Kind: KindInternal, Op: op, Message: "a step leads from one resource to another"}
+	case s.Before.Phase != PhaseIncremental || s.After.Phase != PhaseIncremental:
+		return &Error{Kind: KindInternal, Op: op, Message: "pages of a rebuild do not go into the readers' table"}
+	}
+	return nil
+}
+
+// write sends BEGIN, the page and its quarantine in one round trip and proves the
+// count before anybody commits.
+func (m *Mirror) write(ctx context.Context, conn *pgxpool.Conn, step Step, p *Batch) (Checkpoint, Counts, error) {
+	after := step.After
+	after.Tenant = step.Before.Tenant
+	b := newBatch(conn.Conn())
+	b.add("begin")
+	b.add(m.layout.RenderResource(writePage, after.Resource), pageArguments(step, p)...)
+	if len(p.notes) > 0 {
+		b.add(m.layout.Render(writeNotes), noteArguments(step, p.notes)...)
+	}
+	results, err := b.send(ctx)
+	if err != nil {
+		return Checkpoint{}, Counts{}, err
+	}
+	n, err := integers(results[1].Rows, writePageColumns)
+	if err != nil {
+		return Checkpoint{}, Counts{}, err
+	}
+	if n[0] == 0 {
+		return Checkpoint{}, Counts{}, fenced("commit " + after.Resource)
+	}
+	after.Epoch = n[0]
+	c := Counts{
+		Received: p.received, Inserted: n[3], Updated: n[4], Deleted: n[5], Revived: n[6],
+		Unchanged: int64(len(p.rows)) - n[1], Duplicates: p.duplicates, Quarantined: p.refused, Mended: p.mended,
+	}
+	if changed, written := n[1], n[2]; written != changed || c.Stored() != written ||
+		c.Received != c.Stored()+c.Unchanged+c.Duplicates+c.Quarantined {
+		return Checkpoint{}, Counts{}, &Error{Kind: KindInternal, Op: "commit " + after.Resource,
+			Message: fmt.Sprintf("the page does not add up: %d changed, %d written, %+v", changed, written, c)}
+	}
+	return after, c, nil
+}
+
+// commit asks for the command's tag: a transaction that failed before answers
+// ROLLBACK, and no error.
+func commit(ctx context.Context, conn *pgx.Conn) error {
+	tag, err := conn.Exec(ctx, "commit")
+	if err != nil {
+		return err
+	}
+	if tag.String() != "COMMIT" {
+		return &Error{Kind: KindTransient, Op: "commit", Message: "PostgreSQL rolled the transaction back"}
+	}
+	return nil
+}
+
+func rollback(ctx context.Context, conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() || conn.Conn().PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "rollback") // the failure that led here is the one to report
+}
+
+// integers reads the one row of a result in text format.
+func integers(rows [][][]byte, columns int) ([]int64, error) {
+	if len(rows) != 1 || len(rows[0]) != columns {
+		return nil, fmt.Errorf("a statement gave %d rows", len(rows))
+	}
+	n := make([]int64, columns)
+	for i, text := range rows[0] {
+		v, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		n[i] = v
+	}
+	return n, nil
+}

@@ -1,0 +1,138 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/migrations"
+)
+
+const (
+	defaultSchema   = "xiaoqu"
+	defaultMaxConns = 6
+	connectTimeout  = 10 * time.Second
+	// opTimeout bounds one call, so that a silent network cannot hold a run for ever.
+	opTimeout = 3 * time.Minute
+)
+
+// Options say which database and how to read the remote's times.
+type Options struct {
+	URL         string // postgres://user:password@host:5432/database, or key=value pairs
+	Schema      string // of the readers' tables; "" is "xiaoqu"
+	MaxConns    int32  // of the pool, 0 is 6, at least 2; every lease has one more of its own
+	Application string // application_name, unless the URL has one
+}
+
+// Mirror is the door to one database. It is safe for use by several goroutines.
+type Mirror struct {
+	pool   *pgxpool.Pool
+	layout migrations.Layout
+}
+
+// MigrationReport says what Migrate did, or in a dry run would do.
+type MigrationReport = migrations.Report
+
+// Open checks the options. It does not connect: the first call does. Close the
+// mirror when done.
+func Open(ctx context.Context, o Options) (*Mirror, error) {
+	if o.Schema == "" {
+		o.Schema = defaultSchema
+	}
+	layout, err := migrations.NewLayout(o.Schema)
+	if err != nil {
+		return nil, &Error{Kind: KindConfig, Op: "open", Message: err.Error(), Err: err}
+	}
+	config, err := poolConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fail("open", err)
+	}
+	return &Mirror{pool: pool, layout: layout}, nil
+}
+
+// poolConfig drops pgx's own error, which quotes the URL.
+func poolConfig(o Options) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(o.URL)
+	if err != nil || strings.TrimSpace(o.URL) == "" {
+		return nil, &Error{Kind: KindConfig, Op: "open", Message: "the database URL cannot be read",
+			Hint: "write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full, with special characters of the password percent-encoded"}
+	}
+	conn := config.ConnConfig
+	// No named statements: they do not survive a pooler in transaction mode.
+	conn.DefaultQueryExecMode = pgx.QueryExecModeExec
+	conn.StatementCacheCapacity, conn.DescriptionCacheCapacity = 0, 0
+	if conn.ConnectTimeout == 0 {
+		conn.ConnectTimeout = connectTimeout
+	}
+	if o.Application != "" && conn.RuntimeParams["application_name"] == "" {
+		conn.RuntimeParams["application_name"] = o.Application
+	}
+	config.MaxConns = defaultMaxConns
+	if o.MaxConns > 0 {
+		config.MaxConns = max(o.MaxConns, 2) // Migrate works on one and holds its lock on another
+	}
+	return config, nil
+}
+
+// Close ends all connections but those of leases.
+func (m *Mirror) Close() { m.pool.Close() }
+
+// Migrate brings the bookkeeping to this binary's version and makes the table and
+// view of each resource that has none. With nothing to do it only reads, so the
+// right to create is not needed then. Processes that migrate at once take turns.
+// A dry run says what would be done. A database that is ahead is KindSchema.
+func (m *Mirror) Migrate(ctx context.Context, resources []string, dryRun bool) (MigrationReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	if err := checkResources("migrate", resources); err != nil {
+		return MigrationReport{}, err
+	}
+	report, err := migrations.Apply(ctx, m.pool, m.layout, resources, dryRun)
+	return report, fail("migrate", err)
+}
+
+// Ready reports whether the database fits this binary and holds every resource's
+// table. When it does not, the error is KindSchema and says what is missing.
+func (m *Mirror) Ready(ctx context.Context, resources []string) error {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	if err := checkResources("ready", resources); err != nil {
+		return err
+	}
+	state, err := migrations.Inspect(ctx, m.pool, m.layout, resources)
+	if err != nil {
+		return fail("ready", err)
+	}
+	if text := pending(state); text != "" {
+		return &Error{Kind: KindSchema, Op: "ready", Message: text, Hint: "run `xiaoqu-sync migrate`"}
+	}
+	return nil
+}
+
+// pending says what is missing, "" when nothing is.
+func pending(s migrations.State) string {
+	switch {
+	case s.Version < s.Latest || len(s.Schemas) > 0:
+		return fmt.Sprintf("the database is at schema version %d, this binary needs %d", s.Version, s.Latest)
+	case len(s.Resources) > 0:
+		return "no table or view yet for " + strings.Join(s.Resources, ", ")
+	}
+	return ""
+}
+
+func checkResources(op string, resources []string) error {
+	for _, r := range resources {
+		if err := migrations.CheckResource(r); err != nil {
+			return &Error{Kind: KindConfig, Op: op, Message: err.Error(), Err: err}
+		}
+	}
+	return nil
+}

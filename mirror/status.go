@@ -1,0 +1,147 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/migrations"
+)
+
+// Status is how the mirror stands, for people and machines.
+type Status struct {
+	Schema    string           `json:"schema"`
+	Version   int64            `json:"schema_version"`
+	At        time.Time        `json:"at"` // the database's clock
+	Resources []ResourceStatus `json:"resources"`
+}
+
+// ResourceStatus is one resource's part. A resource that was never synchronized
+// has an empty Phase and zero counters.
+type ResourceStatus struct {
+	Resource      string     `json:"resource"`
+	Phase         Phase      `json:"phase"`
+	Tenant        string     `json:"tenant"`
+	LiveRows      int64      `json:"live_rows"`
+	DeletedRows   int64      `json:"deleted_rows"`
+	ChangeSeq     int64      `json:"change_seq"`
+	DataCutoffAt  *time.Time `json:"data_cutoff_at"`  // of the last complete round
+	LastSuccessAt *time.Time `json:"last_success_at"` // when that round ended
+	AgeSeconds    *int64     `json:"age_seconds"`     // since the cut-off, or since the success when there was none
+	PagesInHand   int64      `json:"pages_in_hand"`   // of a round that is not complete
+	Quarantined   int64      `json:"quarantined"`
+	Mended        int64      `json:"mended"`
+	LastError     *LastError `json:"last_error"`
+	Lease         *Holder    `json:"lease"` // nil when nobody holds it
+	LastRun       *Run       `json:"last_run"`
+}
+
+// LastError is why the last run failed, until a round is complete again.
+type LastError struct {
+	Code      string    `json:"code"`
+	Message   string    `json:"message"`
+	RequestID string    `json:"request_id"`
+	At        time.Time `json:"at"`
+}
+
+const readStatus = `
+select w.resource, coalesce(s.phase, ''), coalesce(s.tenant, ''), coalesce(s.live_rows, 0), coalesce(s.deleted_rows, 0),
+       coalesce(s.change_seq, 0), s.complete_cutoff_at, s.last_success_at,
+       extract(epoch from now() - coalesce(s.complete_cutoff_at, s.last_success_at))::bigint, coalesce(s.pages, 0),
+       (select count(*) from {sync}.quarantine q where q.resource = w.resource and q.kind = 'refused'),
+       (select count(*) from {sync}.quarantine q where q.resource = w.resource and q.kind = 'mended'),
+       coalesce(s.last_error_code, ''), coalesce(s.last_error_message, ''), coalesce(s.last_error_request_id, ''), s.last_error_at, now()
+from unnest($1::text[]) with ordinality as w (resource, n)
+left join {sync}.state s on s.resource = w.resource
+order by w.n`
+
+// Status reads how the resources stand; SELECT on the bookkeeping is enough. It
+// is KindSchema when there is no bookkeeping yet.
+func (m *Mirror) Status(ctx context.Context, resources []string) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	if err := checkResources("status", resources); err != nil {
+		return Status{}, err
+	}
+	state, err := migrations.Inspect(ctx, m.pool, m.layout, nil)
+	if err != nil {
+		return Status{}, fail("status", err)
+	}
+	if text := pending(state); text != "" {
+		return Status{}, &Error{Kind: KindSchema, Op: "status", Message: text, Hint: "run `xiaoqu-sync migrate`"}
+	}
+	status := Status{Schema: m.layout.Schema(), Version: state.Version, Resources: []ResourceStatus{}}
+	if err := m.readStatus(ctx, resources, &status); err != nil {
+		return Status{}, fail("status", err)
+	}
+	return status, nil
+}
+
+func (m *Mirror) readStatus(ctx context.Context, resources []string, status *Status) error {
+	rows, err := m.pool.Query(ctx, m.layout.Render(readStatus), resources)
+	if err != nil {
+		return err
+	}
+	status.Resources, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ResourceStatus, error) {
+		var r ResourceStatus
+		var e LastError
+		var failed *time.Time
+		err := row.Scan(&r.Resource, &r.Phase, &r.Tenant, &r.LiveRows, &r.DeletedRows, &r.ChangeSeq, &r.DataCutoffAt, &r.LastSuccessAt,
+			&r.AgeSeconds, &r.PagesInHand, &r.Quarantined, &r.Mended, &e.Code, &e.Message, &e.RequestID, &failed, &status.At)
+		r.DataCutoffAt, r.LastSuccessAt = utc(r.DataCutoffAt), utc(r.LastSuccessAt)
+		if failed != nil {
+			e.At = failed.UTC()
+			r.LastError = &e
+		}
+		return r, err
+	})
+	status.At = status.At.UTC()
+	for i := range status.Resources {
+		r := &status.Resources[i]
+		holder, err := m.holder(ctx, r.Resource)
+		if err != nil {
+			return err
+		}
+		if holder != (Holder{}) {
+			r.Lease = &holder
+		}
+		if r.LastRun, err = m.lastRun(ctx, r.Resource); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+const readLastRun = `
+select id, resource, mode, outcome, code, message, request_id, host, pid, started_at, ended_at, pages, retries,
+       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended
+from {sync}.runs where resource = $1::text order by id desc limit 1`
+
+func (m *Mirror) lastRun(ctx context.Context, resource string) (*Run, error) {
+	var r Run
+	c := &r.Counts
+	err := m.pool.QueryRow(ctx, m.layout.Render(readLastRun), resource).Scan(&r.ID, &r.Resource, &r.Mode, &r.Outcome, &r.Code, &r.Message,
+		&r.RequestID, &r.Host, &r.PID, &r.StartedAt, &r.EndedAt, &r.Pages, &r.Retries,
+		&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	r.StartedAt, r.EndedAt = r.StartedAt.UTC(), utc(r.EndedAt)
+	return &r, err
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+// storable makes a foreign text fit for a text column.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}

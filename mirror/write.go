@@ -1,0 +1,181 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// writePage is the whole page in one statement. What differs from the table is
+// found first (unchanged rows would cost WAL even in a guarded upsert); then the
+// state row is compared and moved; only when it moved is anything written. All
+// parts see the table as it was when the statement began, which is exact: who
+// holds the right epoch began behind the last writer's commit.
+const writePage = `
+with input as materialized (
+    select i.id, i.record, i.modify_time, i.deleted_at, i.tombstone, i.version, i.content_hash, i.n
+    from unnest($11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::boolean[], $16::text[], $17::bytea[])
+         with ordinality as i (id, record, modify_time, deleted_at, tombstone, version, content_hash, n)
+), changed as materialized (
+    select i.id, i.record, i.modify_time, i.version, i.content_hash,
+           row_number() over (order by i.n) as n,
+           t.id is not null as known,
+           case when i.tombstone then coalesce(t.deleted_at, i.deleted_at, i.modify_time, now()) end as deleted_at,
+           case when i.tombstone and t.deleted_at is null then 'deleted'
+                when not i.tombstone and t.deleted_at is not null then 'revived'
+                when t.id is null then 'inserted'
+                else 'updated' end as fate
+    from input i left join {table} t on t.id = i.id
+    where t.id is null or t.content_hash <> i.content_hash
+), tally as materialized (
+    select count(*) as changed,
+           count(*) filter (where fate = 'inserted') as inserted,
+           count(*) filter (where fate = 'updated') as updated,
+           count(*) filter (where fate = 'deleted') as deleted,
+           count(*) filter (where fate = 'revived') as revived,
+           count(*) filter (where fate = 'deleted' and known) as fell
+    from changed
+), fence as (
+    update {sync}.state s
+    set epoch = s.epoch + 1,
+        phase = $3::text, sync_token = $4::text, cursor = $5::text, snapshot_id = $6::text,
+        data_cutoff_at = $7::timestamptz, pages = $8::bigint,
+        change_seq = s.change_seq + y.changed,
+        live_rows = s.live_rows + y.inserted + y.revived - y.fell,
+        deleted_rows = s.deleted_rows + y.deleted - y.revived,
+        last_commit_at = now(),
+        last_success_at = case when $9::boolean then now() else s.last_success_at end,
+        complete_cutoff_at = case when $9::boolean then coalesce($7::timestamptz, s.data_cutoff_at) else s.complete_cutoff_at end,
+        restarts = case when $9::boolean then 0 else s.restarts end,
+        last_error_code = case when $9::boolean then '' else s.last_error_code end,
+        last_error_message = case when $9::boolean then '' else s.last_error_message end,
+        last_error_request_id = case when $9::boolean then '' else s.last_error_request_id end,
+        last_error_at = case when $9::boolean then null else s.last_error_at end
+    from tally y
+    where s.resource = $1::text and s.epoch = $2::bigint
+    returning s.epoch, s.change_seq - y.changed as base
+), written as (
+    insert into {table} as t (id, record, modify_time, deleted_at, version, snapshot_id, synced_at, change_seq, content_hash)
+    select c.id, c.record::jsonb, c.modify_time, c.deleted_at, c.version, nullif($10::text, ''), now(), f.base + c.n, c.content_hash
+    from changed c cross join fence f
+    order by c.n
+    on conflict (id) do update
+    set record = excluded.record, modify_time = excluded.modify_time, deleted_at = excluded.deleted_at,
+        version = excluded.version, snapshot_id = excluded.snapshot_id, synced_at = excluded.synced_at,
+        change_seq = excluded.change_seq, content_hash = excluded.content_hash
+    returning 1
+)
+select coalesce((select epoch from fence), 0), changed, (select count(*) from written), inserted, updated, deleted, revived
+from tally`
+
+const writePageColumns = 7
+
+// writeNotes keeps what could not be mirrored as it came.
+const writeNotes = `
+insert into {sync}.quarantine as q
+    (resource, kind, reason, record_id, raw, raw_hash, raw_length, seen, request_id, snapshot_id, run_id)
+select $1::text, i.kind, i.reason, nullif(i.id, ''), i.raw, i.hash, i.length, i.seen, $2::text, $3::text, nullif($4::bigint, 0)
+from unnest($5::text[], $6::text[], $7::text[], $8::bytea[], $9::bytea[], $10::bigint[], $11::bigint[])
+     as i (kind, reason, id, raw, hash, length, seen)
+on conflict (resource, kind, raw_hash) do update
+set seen = q.seen + excluded.seen, last_seen_at = now(), reason = excluded.reason,
+    request_id = excluded.request_id, snapshot_id = excluded.snapshot_id, run_id = excluded.run_id`
+
+// argument is a parameter with its type, for the binary format.
+type argument struct {
+	oid   uint32
+	value any
+}
+
+func pageArguments(step Step, p *Batch) []argument {
+	n := len(p.rows)
+	ids, records, hashes := make([]string, n), make([][]byte, n), make([][]byte, n)
+	modified, deleted := make([]pgtype.Timestamptz, n), make([]pgtype.Timestamptz, n)
+	tombstones, versions := make([]bool, n), make([]pgtype.Text, n)
+	for i := range p.rows {
+		r := &p.rows[i]
+		ids[i], records[i], hashes[i], tombstones[i] = r.id, r.record, r.hash[:], r.tombstone
+		modified[i] = pgtype.Timestamptz{Time: r.modified, Valid: !r.modified.IsZero()}
+		deleted[i] = pgtype.Timestamptz{Time: r.deleted, Valid: !r.deleted.IsZero()}
+		versions[i] = pgtype.Text{String: r.version, Valid: r.versioned}
+	}
+	after := step.After
+	return []argument{
+		{pgtype.TextOID, after.Resource},
+		{pgtype.Int8OID, step.Before.Epoch},
+		{pgtype.TextOID, string(after.Phase)},
+		{pgtype.TextOID, after.SyncToken},
+		{pgtype.TextOID, after.Cursor},
+		{pgtype.TextOID, after.SnapshotID},
+		{pgtype.TimestamptzOID, after.DataCutoffAt},
+		{pgtype.Int8OID, after.Pages},
+		{pgtype.BoolOID, step.Last},
+		{pgtype.TextOID, step.snapshot()},
+		{pgtype.TextArrayOID, ids},
+		{pgtype.TextArrayOID, records},
+		{pgtype.TimestamptzArrayOID, modified},
+		{pgtype.TimestamptzArrayOID, deleted},
+		{pgtype.BoolArrayOID, tombstones},
+		{pgtype.TextArrayOID, versions},
+		{pgtype.ByteaArrayOID, hashes},
+	}
+}
+
+func noteArguments(step Step, notes []note) []argument {
+	n := len(notes)
+	kinds, reasons, ids := make([]string, n), make([]string, n), make([]string, n)
+	raws, hashes := make([][]byte, n), make([][]byte, n)
+	lengths, seen := make([]int64, n), make([]int64, n)
+	for i := range notes {
+		o := &notes[i]
+		kinds[i], reasons[i], ids[i] = o.kind, o.reason, o.id
+		raws[i], hashes[i] = o.raw, o.hash[:]
+		lengths[i], seen[i] = int64(o.length), int64(o.seen)
+	}
+	return []argument{
+		{pgtype.TextOID, step.After.Resource},
+		{pgtype.TextOID, step.RequestID},
+		{pgtype.TextOID, step.snapshot()},
+		{pgtype.Int8OID, step.RunID},
+		{pgtype.TextArrayOID, kinds},
+		{pgtype.TextArrayOID, reasons},
+		{pgtype.TextArrayOID, ids},
+		{pgtype.ByteaArrayOID, raws},
+		{pgtype.ByteaArrayOID, hashes},
+		{pgtype.Int8ArrayOID, lengths},
+		{pgtype.Int8ArrayOID, seen},
+	}
+}
+
+// batch sends several statements in one round trip, with parameters in binary:
+// pgx alone would write arrays as text when it may not ask the server for types.
+type batch struct {
+	conn *pgx.Conn
+	wire pgconn.Batch
+	err  error
+}
+
+func newBatch(conn *pgx.Conn) *batch { return &batch{conn: conn} }
+
+func (b *batch) add(sql string, arguments ...argument) {
+	values := make([][]byte, len(arguments))
+	oids, formats := make([]uint32, len(arguments)), make([]int16, len(arguments))
+	for i, a := range arguments {
+		value, err := b.conn.TypeMap().Encode(a.oid, pgtype.BinaryFormatCode, a.value, []byte{}) // a nil buffer makes "" a null
+		if err != nil && b.err == nil {
+			b.err = fmt.Errorf("encode argument %d: %w", i+1, err)
+		}
+		values[i], oids[i], formats[i] = value, a.oid, pgtype.BinaryFormatCode
+	}
+	b.wire.ExecParams(sql, values, oids, formats, nil)
+}
+
+func (b *batch) send(ctx context.Context) ([]*pgconn.Result, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	return b.conn.PgConn().ExecBatch(ctx, &b.wire).ReadAll()
+}
