@@ -1,0 +1,104 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+)
+
+// Result says in one word how a resource's run ended.
+type Result string
+
+// The results of a run.
+const (
+	Synced       Result = "synced"        // the round ended with its last page
+	SteppedAside Result = "stepped_aside" // another worker has the resource
+	Failed       Result = "failed"        // see Err; the checkpoint stands at the last whole page
+	Interrupted  Result = "interrupted"   // asked to stop; the next run resumes
+)
+
+// Outcome is what a run did to one resource.
+type Outcome struct {
+	Resource     string         `json:"resource"`
+	Result       Result         `json:"result"`
+	Mode         string         `json:"mode,omitempty"` // first, incremental, resumed
+	Pages        int64          `json:"pages"`
+	Counts       mirror.Counts  `json:"counts"`
+	Retries      int64          `json:"retries"`
+	Seconds      float64        `json:"seconds"`
+	DataCutoffAt *time.Time     `json:"data_cutoff_at,omitempty"`
+	RequestID    string         `json:"request_id,omitempty"` // of the last page or of the failure
+	Holder       *mirror.Holder `json:"holder,omitempty"`     // who has it, when stepped aside
+	Err          error          `json:"-"`
+}
+
+// The modes of a run.
+const (
+	modeFirst       = "first"
+	modeIncremental = "incremental"
+	modeResumed     = "resumed"
+)
+
+// mode names what a run that starts at cp is about to do.
+func mode(cp mirror.Checkpoint) string {
+	switch {
+	case cp.Pages > 0:
+		return modeResumed
+	case cp.SyncToken == "":
+		return modeFirst
+	default:
+		return modeIncremental
+	}
+}
+
+// ErrLeaseLost is the cause of a run's end when its lease broke: the database
+// connection that held it is gone and another worker may have taken over.
+var ErrLeaseLost = errors.New("sync: the lease was lost")
+
+// settle turns the error that ended a round into a result.
+func settle(ctx context.Context, err error) Result {
+	var fenced *mirror.Error
+	switch {
+	case err == nil:
+		return Synced
+	case errors.As(err, &fenced) && fenced.Kind == mirror.KindFenced:
+		return SteppedAside
+	case errors.Is(err, ErrLeaseLost):
+		return Failed
+	case ctx.Err() != nil:
+		return Interrupted
+	default:
+		return Failed
+	}
+}
+
+// codeOf is the name under which an error goes into the run log, and the
+// request id that came with it.
+func codeOf(err error) (code, requestID string) {
+	var (
+		remoteErr *remote.Error
+		refusal   *Refusal
+		mirrorErr *mirror.Error
+	)
+	switch {
+	case err == nil:
+		return "", ""
+	case errors.As(err, &mirrorErr):
+		return "DATABASE", ""
+	case errors.As(err, &remoteErr):
+		return string(remoteErr.Code), remoteErr.RequestID
+	case errors.As(err, &refusal):
+		return refusal.Reason, refusal.RequestID
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "INTERRUPTED", ""
+	default:
+		return "INTERNAL", ""
+	}
+}
+
+// ErrRebuildNeeded ends a run of a resource whose position the remote has
+// forgotten. Readers keep the rows they have.
+var ErrRebuildNeeded = errors.New("sync: the remote no longer knows this mirror's position; a rebuild is needed")

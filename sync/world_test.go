@@ -1,0 +1,165 @@
+package sync_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/localpg"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
+	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
+)
+
+func TestMain(m *testing.M) { os.Exit(localpg.Main(m)) }
+
+var all = []string{"users", "properties", "contracts"}
+
+// world is a whole installation: a remote over HTTP, a database, and the real
+// parts between them.
+type world struct {
+	xiaoqu *remotetest.Server
+	url    string
+	mirror *mirror.Mirror
+	client *remote.Client
+	log    *zap.Logger
+	limit  int
+	watch  func(sync.Progress)
+}
+
+// newWorld makes one with a strict remote: a breach of the contract by our
+// client fails the test at its end.
+func newWorld(t testing.TB, change ...func(*remotetest.Options)) *world {
+	t.Helper()
+	o := remotetest.Options{Strict: true, Seed: 7, ExtraResources: []string{"payments"}}
+	for _, c := range change {
+		c(&o)
+	}
+	w := &world{xiaoqu: remotetest.Start(t, o), url: localpg.Database(t), limit: 10}
+	w.log = zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
+	m, err := mirror.Open(t.Context(), mirror.Options{URL: w.url, Schema: "xiaoqu", MaxConns: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	if _, err := m.Migrate(t.Context(), append(all, "payments"), false); err != nil {
+		t.Fatal(err)
+	}
+	w.mirror = m
+	w.client = w.connect(t)
+	return w
+}
+
+func (w *world) connect(t testing.TB) *remote.Client {
+	t.Helper()
+	tokens, err := credentials.New(credentials.Options{
+		BaseURL: w.xiaoqu.URL(), ServiceName: "test", Logger: w.log,
+		Keys: credentials.FromEnv(func(string) (string, bool) { return w.xiaoqu.Key(), true }, "KEY"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := remote.New(remote.Options{BaseURL: w.xiaoqu.URL(), Tokens: tokens, Timeout: 10 * time.Second, Logger: w.log, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// run syncs once and returns the outcomes by resource.
+func (w *world) run(ctx context.Context, resources ...string) map[string]sync.Outcome {
+	e := sync.NewEngine(w.client, w.mirror, w.mirror, sync.Options{
+		TimeZone: time.UTC, Limit: w.limit, Logger: w.log, Watch: w.watch, Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
+	})
+	by := map[string]sync.Outcome{}
+	for _, o := range e.Sync(ctx, resources) {
+		by[o.Resource] = o
+	}
+	return by
+}
+
+// mustRun is run where everything must end well.
+func (w *world) mustRun(t testing.TB, resources ...string) map[string]sync.Outcome {
+	t.Helper()
+	by := w.run(t.Context(), resources...)
+	for _, o := range by {
+		if o.Err != nil || o.Result != sync.Synced {
+			t.Fatalf("%s: %s, %v", o.Resource, o.Result, o.Err)
+		}
+	}
+	return by
+}
+
+// read runs a query as a reader.
+func (w *world) read(t testing.TB, sql string) [][]string {
+	t.Helper()
+	_, rows, err := localpg.Query(context.WithoutCancel(t.Context()), w.url, sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// count is the single number that a query answers.
+func (w *world) count(t testing.TB, sql string) int {
+	t.Helper()
+	n, err := strconv.Atoi(w.read(t, sql)[0][0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// equal fails unless the mirror's live rows are upstream's, record for record
+// and digit for digit.
+func (w *world) equal(t testing.TB, resources ...string) {
+	t.Helper()
+	for _, r := range resources {
+		got := map[string]any{}
+		for _, row := range w.read(t, "select id, record from xiaoqu."+r+"_live") {
+			got[row[0]] = exact(t, row[1])
+		}
+		want := map[string]any{}
+		for id, raw := range w.xiaoqu.Live(r) {
+			want[id] = exact(t, string(raw))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%s: the mirror is not upstream (-upstream +mirror), %d rows against %d:\n%.2000s", r, len(want), len(got), diff)
+		}
+	}
+}
+
+// exact decodes JSON with every number as its text.
+func exact(t testing.TB, text string) any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("decode %.200s: %v", text, err)
+	}
+	return v
+}
+
+// reset empties the mirror, as if nothing had ever been synchronized.
+func (w *world) reset(t testing.TB) {
+	t.Helper()
+	w.read(t, "truncate xiaoqu.users, xiaoqu.properties, xiaoqu.contracts, xiaoqu_sync.state")
+}
+
+func median(xs []float64) float64 {
+	s := slices.Sorted(slices.Values(xs))
+	return s[len(s)/2]
+}
