@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/config"
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+)
+
+// keyVariable is where the service key is taken from, and nowhere else.
+const keyVariable = "XIAOQU_OPEN_KEY"
+
+// app is what the verbs work with. It owns the mirror's pool and the client.
+type app struct {
+	program *program
+	config  *config.Config
+	log     *zap.Logger
+	screen  *screen
+	mirror  *mirror.Mirror
+	client  *remote.Client // nil until a verb asks for it
+	began   time.Time
+}
+
+func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
+	a := &app{program: p, config: cfg, screen: newScreen(p.errOut), began: time.Now()}
+	p.redactor.Add(passwordOf(cfg.Database.URL))
+	a.log = p.logger(cfg, a.screen)
+	for _, w := range cfg.Warnings() {
+		a.log.Warn("configuration", zap.String("field", w.Field), zap.String("problem", w.Message), zap.String("hint", w.Hint))
+	}
+	var err error
+	a.mirror, err = mirror.Open(ctx, mirror.Options{
+		URL: cfg.Database.URL, Schema: cfg.Database.Schema, Application: "xiaoqu-sync",
+		MaxConns: int32(2*len(cfg.Names()) + 2), // a lease and a commit each, the run log, a spare
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// passwordOf finds the password to keep out of logs; "" when there is none or
+// the text is not a URL.
+func passwordOf(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.User == nil {
+		return ""
+	}
+	password, _ := u.User.Password()
+	return password
+}
+
+// remote makes the client: key, token service, MCP client. Nothing is sent
+// yet, but a key that cannot be one is already an error here.
+func (a *app) remote(ctx context.Context) (*remote.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	keys := credentials.FromEnv(a.program.lookup, keyVariable)
+	if _, err := keys.Key(ctx); err != nil {
+		return nil, err
+	}
+	if note := keys.Note(); note != "" {
+		a.log.Warn("the service key was trimmed", zap.String("variable", keyVariable), zap.String("note", note))
+	}
+	tokens, err := credentials.New(credentials.Options{
+		BaseURL: a.config.BaseURL, ServiceName: a.config.ServiceName,
+		Keys:   keys,
+		Logger: a.log.Named("credentials"), OnSecret: func(s string) { a.program.redactor.Add(s) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.client, err = remote.New(remote.Options{
+		BaseURL: a.config.BaseURL, Tokens: tokens, Timeout: a.config.RequestTimeout,
+		Logger: a.log.Named("remote"), Version: buildVersion().Version, ListKeys: a.listKeys(),
+	})
+	return a.client, err
+}
+
+// listKeys are the names of the lists that the configuration fixes.
+func (a *app) listKeys() map[string]string {
+	keys := map[string]string{}
+	for name, r := range a.config.Resources {
+		if r.ListKey != "" {
+			keys[name] = r.ListKey
+		}
+	}
+	return keys
+}
+
+// prepare makes sure that the resources' tables are there and fit.
+func (a *app) prepare(ctx context.Context, resources []string) error {
+	if a.config.Database.AutoMigrate {
+		_, err := a.mirror.Migrate(ctx, a.config.Names(), false)
+		return err
+	}
+	return a.mirror.Ready(ctx, resources)
+}
+
+// holder is how this process signs its leases and runs.
+func (a *app) holder() mirror.Holder {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return mirror.Holder{Host: host, PID: os.Getpid(), Since: a.began}
+}
+
+// progressLine is a live line on a terminal, and nothing anywhere else.
+func (a *app) progressLine(resources []string) *progressLine {
+	if a.program.output != outputText || !terminal(a.program.errOut) {
+		return newProgressLine(nil, resources)
+	}
+	return newProgressLine(a.screen, resources)
+}
+
+// close gives back what open and remote took.
+func (a *app) close() {
+	if a.client != nil {
+		if err := a.client.Close(); err != nil {
+			a.log.Debug("the session was not closed cleanly", zap.Error(err))
+		}
+	}
+	a.mirror.Close()
+	_ = a.log.Sync() // standard error cannot always be synced
+}

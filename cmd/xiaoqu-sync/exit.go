@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/config"
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
+)
+
+// The exit codes are a public contract: README and every verb's help print
+// this table.
+const (
+	exitDone        = 0
+	exitInternal    = 1
+	exitUsage       = 2
+	exitBackend     = 3
+	exitCredentials = 4
+	exitRefused     = 5
+	exitContract    = 6
+	exitRemote      = 7
+	exitHeld        = 8
+	exitQuarantined = 9
+	exitSchema      = 10
+	exitSignal      = 128 // plus the signal's number: 130, 143
+)
+
+// exitTable is the table as help prints it.
+const exitTable = `Exit codes:
+  0         done; also: another run holds the lease and this one stepped aside
+  1         internal error
+  2         usage or configuration
+  3         PostgreSQL or Vault not reachable (retry)
+  4         credentials refused: a person must act
+  5         the remote refuses us: permission, personal token, no SYNC
+            capability, another tenant, missing tool
+  6         the remote broke the contract
+  7         the remote is unreachable or rate-limits to the end (retry)
+  8         a rebuild is held by the deletion fuse
+  9         done, with quarantined records (only with --strict)
+  10        the database schema does not fit this binary
+  130, 143  interrupted (retry)
+`
+
+// failure is an error as a person or a machine is told about it.
+type failure struct {
+	exit        int
+	code        string
+	message     string
+	retryable   bool
+	suggestions []string
+	requestID   string
+	details     any
+}
+
+// usageError is a mistake in the command line itself.
+type usageError struct{ err error }
+
+func (u usageError) Error() string { return u.err.Error() }
+func (u usageError) Unwrap() error { return u.err }
+
+// classify is the only place that turns an error into an exit code.
+func classify(err error) failure {
+	f := failure{exit: exitInternal, code: "INTERNAL", message: err.Error()}
+	var (
+		stop      interruption
+		usage     usageError
+		problems  config.Problems
+		run       *runError
+		refusal   *sync.Refusal
+		key       *credentials.Error
+		remoteErr *remote.Error
+		database  *mirror.Error
+		strict    quarantinedError
+		unfit     checkError
+	)
+	switch {
+	case errors.As(err, &run):
+		return run.failure()
+	case errors.As(err, &stop):
+		f.exit, f.code, f.retryable = exitSignal+int(stop.signal), "INTERRUPTED", true
+		f.suggestions = []string{"nothing is lost: the next run goes on at the last whole page"}
+	case errors.As(err, &unfit):
+		return unfit.failure()
+	case errors.As(err, &problems):
+		f.exit, f.code, f.details = exitUsage, "CONFIG_INVALID", problems
+		f.suggestions = []string{"xiaoqu-sync config validate"}
+	case errors.As(err, &usage):
+		f.exit, f.code = exitUsage, "USAGE"
+		f.suggestions = []string{"xiaoqu-sync help"}
+	case errors.As(err, &strict):
+		f.exit, f.code = exitQuarantined, "QUARANTINED"
+	case errors.As(err, &refusal):
+		f.exit, f.code, f.requestID = exitRefused, refusal.Reason, refusal.RequestID
+		f.suggestions = []string{refusal.Hint}
+	case errors.As(err, &key):
+		ofCredentials(&f, key)
+	case errors.As(err, &database):
+		ofDatabase(&f, database)
+	case errors.As(err, &remoteErr):
+		ofRemote(&f, remoteErr)
+	case errors.Is(err, sync.ErrRebuildNeeded):
+		f.exit, f.code = exitContract, string(remote.CursorExpired)
+		f.suggestions = []string{"readers keep the rows they have; the resource waits for a rebuild"}
+	case errors.Is(err, sync.ErrLeaseLost):
+		f.exit, f.code, f.retryable = exitBackend, "LEASE_LOST", true
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.code, f.retryable = "INTERRUPTED", true
+	}
+	return f
+}
+
+func ofCredentials(f *failure, e *credentials.Error) {
+	switch e.Kind {
+	case credentials.BadKey:
+		f.exit, f.code = exitUsage, "KEY_INVALID"
+		f.suggestions = []string{"set XIAOQU_OPEN_KEY to the service key (xqok-…) from the Xiaoqu admin console"}
+	case credentials.Refused:
+		f.exit, f.code = exitCredentials, "CREDENTIALS_REFUSED"
+		f.suggestions = []string{"check in the Xiaoqu admin console that the service key is neither rotated nor revoked, and set the current one"}
+	case credentials.Unreachable, credentials.Limited:
+		f.exit, f.code, f.retryable = exitRemote, string(remote.Unreachable), true
+	case credentials.Malformed:
+		f.exit, f.code = exitContract, string(remote.Malformed)
+		f.suggestions = []string{"check base_url: the token exchange did not answer as the contract says"}
+	}
+}
+
+func ofDatabase(f *failure, e *mirror.Error) {
+	if e.Hint != "" {
+		f.suggestions = []string{e.Hint}
+	}
+	switch e.Kind {
+	case mirror.KindConfig, mirror.KindDenied:
+		f.exit, f.code = exitUsage, "DATABASE_REFUSED"
+	case mirror.KindUnreachable, mirror.KindTransient:
+		f.exit, f.code, f.retryable = exitBackend, "DATABASE_UNREACHABLE", true
+	case mirror.KindSchema:
+		f.exit, f.code = exitSchema, "SCHEMA_MISMATCH"
+	default:
+		f.code = "DATABASE_INTERNAL"
+	}
+}
+
+func ofRemote(f *failure, e *remote.Error) {
+	f.code, f.requestID = string(e.Code), e.RequestID
+	switch e.Code {
+	case remote.Unauthenticated:
+		f.exit = exitCredentials
+		f.suggestions = []string{"the remote refuses a fresh token too: check in the Xiaoqu admin console that the service is active"}
+	case remote.PermissionDenied:
+		f.exit = exitRefused
+		f.suggestions = []string{"ask the Xiaoqu administrator to add the tool to the scope of this service"}
+	case remote.RateLimited, remote.Unreachable, remote.SessionLost:
+		f.exit, f.retryable = exitRemote, true
+		f.suggestions = []string{"nothing is lost: the next run goes on at the last whole page"}
+	default:
+		f.exit = exitContract
+		f.suggestions = []string{"the mirror stands at the last whole page; give the request id to Xiaoqu's support"}
+	}
+}
+
+// worst picks the failure that names a run of several resources: the first of
+// this order that occurred.
+func worst(fs []failure) failure {
+	order := []int{exitInternal, exitCredentials, exitRefused, exitContract, exitHeld, exitBackend, exitRemote, exitQuarantined}
+	rank := func(f failure) int {
+		if i := slices.Index(order, f.exit); i >= 0 {
+			return i
+		}
+		return -1 // usage, schema and signals concern the run as a whole
+	}
+	return slices.MinFunc(fs, func(a, b failure) int { return rank(a) - rank(b) })
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // Asia/Shanghai is the default also where no zone files are installed
+)
+
+func main() {
+	ctx, release := interruptible(context.Background())
+	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	release()
+	os.Exit(code)
+}
+
+// run is the whole program: arguments, environment and streams in, exit code
+// out. It neither reads nor changes anything global, so a test can drive it.
+func run(ctx context.Context, args []string, env []string, out, errOut io.Writer) int {
+	p := newProgram(env, out, errOut)
+	root := p.root()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if stop := (interruption{}); err != nil && asInterruption(ctx, &stop) {
+		err = stop
+	}
+	return p.finish(err)
+}
+
+// interruption is a signal that asked the program to end.
+type interruption struct{ signal syscall.Signal }
+
+func (i interruption) Error() string { return fmt.Sprintf("stopped by %s", i.signal) }
+
+// asInterruption tells whether ctx ended because of a signal, and which.
+func asInterruption(ctx context.Context, i *interruption) bool {
+	cause, ok := context.Cause(ctx).(interruption) //nolint:errorlint // the cause is set below, unwrapped
+	if ok {
+		*i = cause
+	}
+	return ok
+}
+
+// interruptible ends the context at the first SIGINT or SIGTERM: the page in
+// hand ends or rolls back. A second signal ends the process at once; the
+// database rolls back what was open.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			sig, ok := s.(syscall.Signal)
+			if !ok {
+				continue
+			}
+			if ctx.Err() != nil {
+				os.Exit(128 + int(sig))
+			}
+			cancel(interruption{sig})
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel(nil)
+	}
+}

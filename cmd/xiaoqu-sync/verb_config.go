@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/config"
+)
+
+func (p *program) configVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Validate, show or describe the configuration",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		&cobra.Command{
+			Use:     "validate",
+			Short:   "Report every mistake in file, environment and flags at once",
+			Example: "  xiaoqu-sync config validate --config xiaoqu-sync.yaml",
+			Args:    cobra.NoArgs,
+			RunE: p.bare(func(context.Context, []string) (answer, error) {
+				cfg, err := p.load()
+				if err != nil {
+					return nil, err
+				}
+				return configValid{Valid: true, Resources: cfg.Names(), notes: cfg.Warnings()}, nil
+			}),
+		},
+		&cobra.Command{
+			Use:     "show",
+			Short:   "Print the values in force and where each one comes from",
+			Example: "  xiaoqu-sync config show --output json",
+			Args:    cobra.NoArgs,
+			RunE: p.bare(func(context.Context, []string) (answer, error) {
+				cfg, err := p.load()
+				if err != nil {
+					return nil, err
+				}
+				return configShown{cfg.Effective()}, nil
+			}),
+		},
+		&cobra.Command{
+			Use:     "schema",
+			Short:   "Print the JSON Schema of the configuration file, for editors",
+			Example: "  xiaoqu-sync config schema > xiaoqu-sync.schema.json",
+			Args:    cobra.NoArgs,
+			RunE: p.bare(func(context.Context, []string) (answer, error) {
+				schema, err := config.Schema()
+				return configSchema(schema), err
+			}),
+		},
+	)
+	return c
+}
+
+type configValid struct {
+	Valid     bool     `json:"valid"`
+	Resources []string `json:"resources"`
+	notes     []config.Problem
+}
+
+func (c configValid) text(w io.Writer) { fmt.Fprintln(w, "the configuration is valid") }
+
+func (c configValid) warnings() []string {
+	ws := make([]string, len(c.notes))
+	for i, n := range c.notes {
+		ws[i] = n.String()
+	}
+	return ws
+}
+
+type configShown struct {
+	Settings []config.Setting `json:"settings"`
+}
+
+func (c configShown) text(w io.Writer) {
+	t := newTable(w, "SETTING", "VALUE", "FROM")
+	for _, s := range c.Settings {
+		t.row(s.Name, s.Value, s.Origin)
+	}
+	t.flush()
+}
+
+// configSchema prints as itself in both forms: in text for a shell's
+// redirection, in JSON as the envelope's data.
+type configSchema json.RawMessage
+
+func (c configSchema) text(w io.Writer) { fmt.Fprintf(w, "%s\n", []byte(c)) }
+
+// MarshalJSON hands the schema through.
+func (c configSchema) MarshalJSON() ([]byte, error) { return c, nil }

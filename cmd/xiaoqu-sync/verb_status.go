@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+)
+
+func (p *program) statusVerb() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [RESOURCE…]",
+		Short: "Show how fresh the mirror is, who works on it, and what went wrong",
+		Example: `  xiaoqu-sync status
+  xiaoqu-sync status users --output json`,
+		RunE: p.verb(func(ctx context.Context, a *app, args []string) (answer, error) {
+			resources, err := a.chosen(args)
+			if err != nil {
+				return nil, err
+			}
+			s, err := a.mirror.Status(ctx, resources)
+			if err != nil {
+				return nil, err
+			}
+			return statusAnswer{s}, nil
+		}),
+	}
+}
+
+type statusAnswer struct{ mirror.Status }
+
+func (s statusAnswer) text(w io.Writer) {
+	t := newTable(w, "RESOURCE", "PHASE", "LIVE", "DELETED", "AS OF", "AGE", "IN HAND", "QUARANTINED", "HELD BY", "LAST RUN")
+	for _, r := range s.Resources {
+		t.row(r.Resource, dash(string(r.Phase)), r.LiveRows, r.DeletedRows, clock(r.DataCutoffAt), age(r.AgeSeconds),
+			inHand(r.PagesInHand), r.Quarantined, holder(r.Lease), lastRun(r.LastRun))
+	}
+	t.flush()
+	for _, r := range s.Resources {
+		if e := r.LastError; e != nil {
+			fmt.Fprintf(w, "\n%s: last error %s at %s (request %s)\n  %s\n", r.Resource, e.Code, clock(&e.At), dash(e.RequestID), e.Message)
+		}
+	}
+}
+
+func (s statusAnswer) warnings() []string {
+	var ws []string
+	for _, r := range s.Resources {
+		switch {
+		case r.LastSuccessAt == nil:
+			ws = append(ws, r.Resource+": never synchronized completely")
+		case r.Phase == mirror.PhaseRebuild:
+			ws = append(ws, r.Resource+": needs a rebuild; readers see the rows of "+clock(r.DataCutoffAt))
+		}
+		if r.Quarantined > 0 {
+			ws = append(ws, fmt.Sprintf("%s: %d records in quarantine", r.Resource, r.Quarantined))
+		}
+	}
+	return ws
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func clock(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+func age(seconds *int64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return (time.Duration(*seconds) * time.Second).String()
+}
+
+func inHand(pages int64) string {
+	if pages == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d pages", pages)
+}
+
+func holder(h *mirror.Holder) string {
+	if h == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s pid %d since %s", h.Host, h.PID, clock(&h.Since))
+}
+
+func lastRun(r *mirror.Run) string {
+	switch {
+	case r == nil:
+		return "-"
+	case r.EndedAt == nil:
+		return "began " + clock(&r.StartedAt)
+	default:
+		return r.Outcome + " " + clock(r.EndedAt)
+	}
+}
