@@ -56,8 +56,10 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, l Layout, resources []string
 }
 
 func report(l Layout, s State, dryRun bool) Report {
-	r := Report{Schema: l.data, DryRun: dryRun, From: s.Version, To: max(s.Version, s.Latest),
-		Schemas: append([]string{}, s.Schemas...), Applied: []string{}, Created: append([]string{}, s.Resources...)}
+	r := Report{
+		Schema: l.data, DryRun: dryRun, From: s.Version, To: max(s.Version, s.Latest),
+		Schemas: append([]string{}, s.Schemas...), Applied: []string{}, Created: append([]string{}, s.Resources...),
+	}
 	all, _ := numbered() // Inspect has read them
 	for _, m := range all {
 		if m.version > s.Version {
@@ -98,7 +100,7 @@ func upgrade(ctx context.Context, pool *pgxpool.Pool, l Layout) error {
 		return err
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
+	defer func() { _ = db.Close() }() // gives the pool's connections back; the pool stays open
 	p, err := provider(db, l, all)
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)

@@ -13,9 +13,9 @@ import (
 type Phase string
 
 const (
-	// PhaseIncremental: pages go straight to the readers' table.
+	// PhaseIncremental means: pages go straight to the readers' table.
 	PhaseIncremental Phase = "incremental"
-	// PhaseRebuild: the sync token is dead, the next full pass replaces the mirror.
+	// PhaseRebuild means: the sync token is dead, the next full pass replaces the mirror.
 	PhaseRebuild Phase = "rebuild"
 )
 
@@ -70,8 +70,10 @@ func (m *Mirror) Checkpoint(ctx context.Context, resource string) (Checkpoint, e
 		return Checkpoint{}, fail(op, err)
 	}
 	if c.Phase != PhaseIncremental && c.Phase != PhaseRebuild {
-		return Checkpoint{}, &Error{Kind: KindSchema, Op: op, Message: fmt.Sprintf("the state row is in phase %.20q, which this binary does not know", c.Phase),
-			Hint: "use the release that wrote it, or a later one"}
+		return Checkpoint{}, &Error{
+			Kind: KindSchema, Op: op, Message: fmt.Sprintf("the state row is in phase %.20q, which this binary does not know", c.Phase),
+			Hint: "use the release that wrote it, or a later one",
+		}
 	}
 	return c, nil
 }

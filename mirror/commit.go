@@ -131,8 +131,10 @@ func (m *Mirror) write(ctx context.Context, conn *pgxpool.Conn, step Step, p *Ba
 	}
 	if changed, written := n[1], n[2]; written != changed || c.Stored() != written ||
 		c.Received != c.Stored()+c.Unchanged+c.Duplicates+c.Quarantined {
-		return Checkpoint{}, Counts{}, &Error{Kind: KindInternal, Op: "commit " + after.Resource,
-			Message: fmt.Sprintf("the page does not add up: %d changed, %d written, %+v", changed, written, c)}
+		return Checkpoint{}, Counts{}, &Error{
+			Kind: KindInternal, Op: "commit " + after.Resource,
+			Message: fmt.Sprintf("the page does not add up: %d changed, %d written, %+v", changed, written, c),
+		}
 	}
 	return after, c, nil
 }

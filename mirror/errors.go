@@ -21,21 +21,21 @@ type Kind int
 const (
 	// KindInternal is a mistake of this program.
 	KindInternal Kind = iota
-	// KindConfig: address, login, database or certificate are wrong; a person must act.
+	// KindConfig means: address, login, database or certificate are wrong; a person must act.
 	KindConfig
-	// KindUnreachable: the server is away, full, restarting or in a failover, or the
+	// KindUnreachable means: the server is away, full, restarting or in a failover, or the
 	// context ended. Trying later helps. After Commit, Restart and Adopt the outcome
 	// may be unknown: read the Checkpoint again.
 	KindUnreachable
-	// KindTransient: the transaction was rolled back and may simply be tried again.
+	// KindTransient means: the transaction was rolled back and may simply be tried again.
 	KindTransient
-	// KindFenced: the state row is not where the caller believed; nothing was written.
+	// KindFenced means: the state row is not where the caller believed; nothing was written.
 	KindFenced
-	// KindSchema: the database's schema does not fit this binary.
+	// KindSchema means: the database's schema does not fit this binary.
 	KindSchema
-	// KindDenied: the login lacks a right.
+	// KindDenied means: the login lacks a right.
 	KindDenied
-	// KindData: PostgreSQL refused a value. Trying again cannot help.
+	// KindData means: PostgreSQL refused a value. Trying again cannot help.
 	KindData
 )
 
@@ -112,9 +112,11 @@ func fail(op string, err error) error {
 	case errors.As(err, &own), errors.As(err, &held):
 		return err
 	case errors.As(err, &newer):
-		return &Error{Kind: KindSchema, Op: op, Err: newer,
+		return &Error{
+			Kind: KindSchema, Op: op, Err: newer,
 			Message: fmt.Sprintf("the database is at schema version %d, this binary knows %d", newer.Database, newer.Binary),
-			Hint:    "use the release that migrated the database, or a later one"}
+			Hint:    "use the release that migrated the database, or a later one",
+		}
 	case errors.Is(err, migrations.ErrBusy):
 		return &Error{Kind: KindTransient, Op: op, Err: migrations.ErrBusy, Message: "another process is migrating this database"}
 	case errors.As(err, &pg):

@@ -62,8 +62,10 @@ func Open(ctx context.Context, o Options) (*Mirror, error) {
 func poolConfig(o Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil || strings.TrimSpace(o.URL) == "" {
-		return nil, &Error{Kind: KindConfig, Op: "open", Message: "the database URL cannot be read",
-			Hint: "write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full, with special characters of the password percent-encoded"}
+		return nil, &Error{
+			Kind: KindConfig, Op: "open", Message: "the database URL cannot be read",
+			Hint: "write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full, with special characters of the password percent-encoded",
+		}
 	}
 	conn := config.ConnConfig
 	// No named statements: they do not survive a pooler in transaction mode.

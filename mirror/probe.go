@@ -142,8 +142,10 @@ func rightsFinding(s server, lacking []string) Finding {
 	if len(lacking) == 0 {
 		return Finding{Name: "rights", OK: true, Detail: s.login + " has what it needs"}
 	}
-	return Finding{Name: "rights", Detail: s.login + " lacks " + strings.Join(lacking, ", "),
-		Hint: "grant them to " + s.login + ", or let an owner run `xiaoqu-sync migrate`"}
+	return Finding{
+		Name: "rights", Detail: s.login + " lacks " + strings.Join(lacking, ", "),
+		Hint: "grant them to " + s.login + ", or let an owner run `xiaoqu-sync migrate`",
+	}
 }
 
 // schemaFinding takes pending migrations as fine: the next run applies them.

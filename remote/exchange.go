@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -116,7 +117,7 @@ func (x *exchange) took(p []byte, limit int64) (tooLarge bool) {
 
 // stopped notes how the reading of a body ended.
 func (x *exchange) stopped(err error) {
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		x.failed(err)
 		return
 	}

@@ -176,8 +176,11 @@ func codeFaults() []fault {
 			"error in data, error as text": tool(fmt.Sprintf(`{"content":[],"structuredContent":{"schema_version":2,"request_id":"r-9","data":{"error":"%s: why"}}}`, code)),
 		}
 		for place, h := range places {
-			all = append(all, fault{string(code) + " in " + place, h,
-				remote.Error{Code: code, RequestID: "r-9", Message: "why"}, code == remote.Unauthenticated})
+			all = append(all, fault{
+				string(code) + " in " + place, h,
+				remote.Error{Code: code, RequestID: "r-9", Message: "why"},
+				code == remote.Unauthenticated,
+			})
 		}
 	}
 	return append(all,

@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -27,7 +28,7 @@ func parse(src []byte, levels int) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	if _, err := p.dec.ReadToken(); err != io.EOF {
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return node{}, fmt.Errorf("text after the JSON value at byte %d", p.dec.InputOffset())
 	}
 	return n, nil

@@ -103,8 +103,8 @@ func (x *exchange) short(code Code, message string) *Error {
 // ofReport makes an error of what a refusal says; a code of the contract is stronger than the fallback.
 func (x *exchange) ofReport(r report, fallback Code) *Error {
 	code, message := r.code, r.message
-	switch {
-	case code == "":
+	switch code {
+	case "":
 		code = fallback
 		if r.unknown != "" {
 			message = strings.TrimSuffix(r.unknown+": "+message, ": ")

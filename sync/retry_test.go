@@ -22,7 +22,7 @@ func (r *renewals) Renew(context.Context, int) error { r.n++; return nil }
 
 // waits runs calls that fail with errs one after the other, and returns how
 // long each wait was and how the call ended.
-func waits(t *testing.T, errs ...error) (gaps []time.Duration, end error, renewed int) {
+func waits(t *testing.T, errs ...error) (gaps []time.Duration, renewed int, end error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		src := &renewals{}
@@ -40,7 +40,7 @@ func waits(t *testing.T, errs ...error) (gaps []time.Duration, end error, renewe
 		})
 		renewed = src.n
 	})
-	return gaps, end, renewed
+	return gaps, renewed, end
 }
 
 func repeat(err error, n int) []error {
@@ -53,7 +53,7 @@ func repeat(err error, n int) []error {
 
 func TestWaitsDoubleUpToAMinuteAndEnd(t *testing.T) {
 	limited := &remote.Error{Code: remote.RateLimited}
-	gaps, end, _ := waits(t, repeat(limited, 20)...)
+	gaps, _, end := waits(t, repeat(limited, 20)...)
 	if !errors.Is(end, limited) {
 		t.Errorf("ended with %v, want the remote's last word", end)
 	}
@@ -77,7 +77,7 @@ func TestRetryAfterIsHonouredUpToAMinute(t *testing.T) {
 		5 * time.Millisecond: time.Second, // shorter than ours: ours
 	}
 	for asked, want := range cases {
-		gaps, end, _ := waits(t, &remote.Error{Code: remote.RateLimited, RetryAfter: asked})
+		gaps, _, end := waits(t, &remote.Error{Code: remote.RateLimited, RetryAfter: asked})
 		if end != nil || len(gaps) != 1 {
 			t.Fatalf("Retry-After %v: %v, %v", asked, gaps, end)
 		}
@@ -89,18 +89,18 @@ func TestRetryAfterIsHonouredUpToAMinute(t *testing.T) {
 
 func TestATokenIsRenewedOnceAndTheCallRepeatedAtOnce(t *testing.T) {
 	refused := &remote.Error{Code: remote.Unauthenticated}
-	gaps, end, renewed := waits(t, refused)
+	gaps, renewed, end := waits(t, refused)
 	if end != nil || renewed != 1 || len(gaps) != 1 || gaps[0] != 0 {
 		t.Errorf("gaps %v, end %v, renewed %d", gaps, end, renewed)
 	}
-	_, end, renewed = waits(t, refused, refused)
+	_, renewed, end = waits(t, refused, refused)
 	if !errors.Is(end, refused) || renewed != 1 {
 		t.Errorf("a fresh token refused: end %v, renewed %d", end, renewed)
 	}
 }
 
 func TestALostSessionIsRepeatedAtOnce(t *testing.T) {
-	gaps, end, _ := waits(t, &remote.Error{Code: remote.SessionLost})
+	gaps, _, end := waits(t, &remote.Error{Code: remote.SessionLost})
 	if end != nil || len(gaps) != 1 || gaps[0] != 0 {
 		t.Errorf("gaps %v, end %v", gaps, end)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -39,7 +40,7 @@ func newRow(v Variants, id string, fields []byte, mod int64, deleted bool) *row 
 	b = append(b, `{"id":`...)
 	b = appendID(b, id, v.StringIDs)
 	start := len(b)
-	if len(fields) > 0 && !(deleted && v.BareTombstones) {
+	if len(fields) > 0 && (!deleted || !v.BareTombstones) {
 		b = append(append(b, ','), fields...)
 		w.fields = b[start+1 : len(b) : len(b)]
 	} else {
@@ -87,8 +88,12 @@ type member struct {
 // members reads an object without decoding its values: every digit stays.
 func members(object []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("not an object: %v", err)
+	t, err := d.Token()
+	if err != nil {
+		return nil, fmt.Errorf("not an object: %w", err)
+	}
+	if t != json.Delim('{') {
+		return nil, errors.New("not an object")
 	}
 	var all []member
 	for d.More() {
@@ -103,7 +108,7 @@ func members(object []byte) ([]member, error) {
 		}
 		all = append(all, m)
 	}
-	_, err := d.Token()
+	_, err = d.Token()
 	return all, err
 }
 

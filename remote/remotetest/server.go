@@ -107,7 +107,7 @@ func New(o Options) (*Server, error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	l, err := net.Listen("tcp", listen)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", listen)
 	if err != nil {
 		return nil, fmt.Errorf("remotetest: listen: %w", err)
 	}

@@ -75,7 +75,7 @@ func Cut(at Point, how Ending) Effect {
 		if err != nil {
 			panic(http.ErrAbortHandler) // not a real connection: breaking it is all there is
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		if tcp, ok := conn.(*net.TCPConn); ok && how == Reset {
 			_ = tcp.SetLinger(0) // close sends RST
 		}
