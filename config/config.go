@@ -47,7 +47,7 @@ type Rebuild struct {
 
 // Log says how to log to standard error.
 type Log struct {
-	Level  string // debug, info, warn or error
+	Level  string // auto, debug, info, warn or error
 	Format string // text or json
 }
 
@@ -79,6 +79,9 @@ type Input struct {
 	// Flags are the flags that were given, by name without dashes: base-url. The
 	// name of a setting's flag is its own with dashes: database.url is database-url.
 	Flags map[string]string
+	// DatabaseOnly leaves out what only the remote needs: base_url and
+	// service_name may then be missing.
+	DatabaseOnly bool
 	// CheckSchedule judges a schedule; nil takes any.
 	CheckSchedule func(string) error
 }
@@ -98,7 +101,7 @@ func Load(in Input) (*Config, error) {
 	l.environment(in.Env)
 	l.flags(in.Flags)
 	if whole {
-		l.missing(in.Path != "" || in.File != nil)
+		l.missing(in.Path != "" || in.File != nil, in.DatabaseOnly)
 	}
 	if len(l.problems) > 0 {
 		all := append(l.problems, l.cfg.warnings...)

@@ -207,9 +207,9 @@ func checkResourceName(name string) error {
 }
 
 // missing reports what has no value anywhere, each with every way to give it.
-func (l *loader) missing(haveFile bool) {
+func (l *loader) missing(haveFile, databaseOnly bool) {
 	for _, s := range l.settings {
-		if !s.required || l.cfg.tried[s.name] {
+		if !s.required || l.cfg.tried[s.name] || databaseOnly && s.name != databaseURL {
 			continue
 		}
 		hint := "set " + s.variable() + ", or " + s.name + " in the file"

@@ -67,7 +67,7 @@ func TestDefaults(t *testing.T) {
 		config.Resource{Schedule: "@every 5m"},
 		"xiaoqu", "Asia/Shanghai", true,
 		0.3, 200, 30 * time.Second,
-		config.Log{Level: "info", Format: "text"},
+		config.Log{Level: "auto", Format: "text"},
 		"env", "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -144,7 +144,7 @@ func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 		{Name: "time_zone", Value: "Asia/Shanghai", Origin: "default"},
 		{Name: "rebuild.max_delete_ratio", Value: "0.3", Origin: "default"},
 		{Name: "http.listen", Value: "", Origin: "default"},
-		{Name: "log.level", Value: "info", Origin: "default"},
+		{Name: "log.level", Value: "auto", Origin: "default"},
 		{Name: "log.format", Value: "text", Origin: "default"},
 		{Name: "resources", Value: "users", Origin: "c.yaml:5"},
 		{Name: "resources.users.schedule", Value: "@every 5m", Origin: "default"},

@@ -37,6 +37,9 @@ func (s setting) variable() string {
 
 func (s setting) flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(s.name) }
 
+// databaseURL is the one setting that every verb needs.
+const databaseURL = "database.url"
+
 func settings() []setting {
 	return append(connectionSettings(), behaviourSettings()...)
 }
@@ -56,7 +59,7 @@ func connectionSettings() []setting {
 			set:    text(func(c *Config) *string { return &c.ServiceName }, parseServiceName),
 		},
 		{
-			name: "database.url", env: true, required: true, secret: true,
+			name: databaseURL, env: true, required: true, secret: true,
 			help:   "PostgreSQL address: a URL or keyword=value pairs. Better in the environment, it holds a password.",
 			schema: map[string]any{"minLength": 1},
 			set:    setDatabaseURL,
@@ -112,8 +115,8 @@ func behaviourSettings() []setting {
 			set:  text(func(c *Config) *string { return &c.HTTP.Listen }, parseListen),
 		},
 		{
-			name: "log.level", env: true, def: "info",
-			help:   "Least severe level that is logged.",
+			name: "log.level", env: true, def: "auto",
+			help:   "Least severe level that is logged; auto: info, on a terminal warn.",
 			schema: map[string]any{"enum": logLevels()},
 			set:    text(func(c *Config) *string { return &c.Log.Level }, oneOf(logLevels())),
 		},
@@ -126,7 +129,7 @@ func behaviourSettings() []setting {
 	}
 }
 
-func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
+func logLevels() []string  { return []string{"auto", "debug", "info", "warn", "error"} }
 func logFormats() []string { return []string{"text", "json"} }
 
 // defaultResources are what the contract names (contract §5).

@@ -142,6 +142,9 @@ func parseSchemaName(s string) (string, error) {
 	if strings.HasPrefix(s, "pg_") || s == "information_schema" {
 		return "", wrong("choose another name", "%s belongs to PostgreSQL", quote(s))
 	}
+	if strings.HasSuffix(s, "_sync") {
+		return "", wrong("choose another name", "%s is how bookkeeping schemas are called", quote(s))
+	}
 	return s, nil
 }
 

@@ -63,6 +63,21 @@ func (e *Error) Error() string {
 	return text
 }
 
+// Name is the failure's one name, for run logs and machines.
+func (e *Error) Name() string {
+	switch e.Kind {
+	case Refused:
+		return "CREDENTIALS_REFUSED"
+	case BadKey:
+		return "KEY_INVALID"
+	case Malformed:
+		return "MALFORMED"
+	case Unreachable, Limited:
+		return "UNREACHABLE"
+	}
+	return "INTERNAL"
+}
+
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 

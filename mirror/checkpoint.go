@@ -34,8 +34,19 @@ type Checkpoint struct {
 }
 
 const readState = `
-select phase, sync_token, cursor, snapshot_id, data_cutoff_at, pages, epoch, tenant
+select phase, sync_token, cursor, snapshot_id, data_cutoff_at, pages, epoch, tenant,
+       live_rows + deleted_rows > 0 and not exists (select from {table})
 from {sync}.state where resource = $1::text`
+
+// A state row that promises rows beside an empty table outlived them: the table
+// was dropped or emptied by hand. The full pass that fills it again is a first one,
+// and change_seq goes on, so that no reader's cursor is behind it.
+const resetState = `
+update {sync}.state
+set phase = 'incremental', sync_token = '', cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0,
+    live_rows = 0, deleted_rows = 0, last_success_at = null, complete_cutoff_at = null,
+    restart_reason = 'ROWS_LOST', restarted_at = now(), epoch = epoch + 1
+where resource = $1::text and epoch = $2::bigint`
 
 // A state row that is missing beside a table with rows was lost. The rows stay
 // for the readers, change_seq goes on behind them, a rebuild makes them right; and
@@ -51,8 +62,8 @@ select $1::text,
 from {table}
 on conflict (resource) do nothing`
 
-// Checkpoint reads where the resource stands, and makes its state row when there
-// is none. A phase that this binary does not know is KindSchema.
+// Checkpoint reads where the resource stands. It makes the state row when there
+// is none, and begins anew when the rows are gone that it promises. A phase that this binary does not know is KindSchema.
 func (m *Mirror) Checkpoint(ctx context.Context, resource string) (Checkpoint, error) {
 	op := "checkpoint " + resource
 	if err := checkResources(op, []string{resource}); err != nil {
@@ -60,10 +71,15 @@ func (m *Mirror) Checkpoint(ctx context.Context, resource string) (Checkpoint, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	c, err := m.readState(ctx, resource)
-	if errors.Is(err, pgx.ErrNoRows) {
+	c, lost, err := m.readState(ctx, resource)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		if _, err = m.pool.Exec(ctx, m.layout.RenderResource(makeState, resource), resource); err == nil {
-			c, err = m.readState(ctx, resource)
+			c, _, err = m.readState(ctx, resource)
+		}
+	case err == nil && lost:
+		if _, err = m.pool.Exec(ctx, m.layout.Render(resetState), resource, c.Epoch); err == nil {
+			c, _, err = m.readState(ctx, resource)
 		}
 	}
 	if err != nil {
@@ -78,11 +94,12 @@ func (m *Mirror) Checkpoint(ctx context.Context, resource string) (Checkpoint, e
 	return c, nil
 }
 
-func (m *Mirror) readState(ctx context.Context, resource string) (Checkpoint, error) {
-	c := Checkpoint{Resource: resource}
-	err := m.pool.QueryRow(ctx, m.layout.Render(readState), resource).Scan(
-		&c.Phase, &c.SyncToken, &c.Cursor, &c.SnapshotID, &c.DataCutoffAt, &c.Pages, &c.Epoch, &c.Tenant)
-	return c, err
+// readState also tells whether the rows that the state row promises are gone.
+func (m *Mirror) readState(ctx context.Context, resource string) (c Checkpoint, lost bool, err error) {
+	c.Resource = resource
+	err = m.pool.QueryRow(ctx, m.layout.RenderResource(readState, resource), resource).Scan(
+		&c.Phase, &c.SyncToken, &c.Cursor, &c.SnapshotID, &c.DataCutoffAt, &c.Pages, &c.Epoch, &c.Tenant, &lost)
+	return c, lost, err
 }
 
 const restartState = `

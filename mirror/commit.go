@@ -57,7 +57,8 @@ func (c Counts) Add(d Counts) Counts {
 // KindFenced: the mirror does not stand at step.Before any more, nothing was
 // written. KindTransient: rolled back, the same step may be tried again.
 // KindUnreachable: the outcome is not known when the connection broke at the end;
-// the caller reads the Checkpoint again and compares its Epoch. A step that is
+// the caller reads the Checkpoint again and compares its Epoch; if the step had
+// landed, the counts are what it did. A step that is
 // repeated after a success nobody saw is KindFenced, never written twice.
 func (m *Mirror) Commit(ctx context.Context, step Step) (Checkpoint, Counts, error) {
 	op := "commit " + step.Before.Resource
@@ -81,7 +82,7 @@ func (m *Mirror) Commit(ctx context.Context, step Step) (Checkpoint, Counts, err
 	}
 	if err != nil {
 		rollback(ctx, conn)
-		return Checkpoint{}, Counts{}, fail(op, err)
+		return Checkpoint{}, counts, fail(op, err)
 	}
 	return after, counts, nil
 }

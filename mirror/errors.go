@@ -83,6 +83,22 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Name is the failure's one name, for run logs and machines.
+func (e *Error) Name() string {
+	switch e.Kind {
+	case KindConfig, KindDenied:
+		return "DATABASE_REFUSED"
+	case KindUnreachable, KindTransient:
+		return "DATABASE_UNREACHABLE"
+	case KindSchema:
+		return "SCHEMA_MISMATCH"
+	case KindFenced:
+		return "SUPERSEDED"
+	default:
+		return "DATABASE_INTERNAL"
+	}
+}
+
 // HeldError means that somebody else holds a resource's lease. Holder is zero
 // when the holder could not be named.
 type HeldError struct {

@@ -20,7 +20,6 @@ type Holder struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"` // set by Lease when zero
-	RunID int64     `json:"run_id"`
 }
 
 // Lease keeps other runs away from a resource until it is released, lost, or its
@@ -41,10 +40,10 @@ select pg_catalog.pg_try_advisory_xact_lock($1::bigint), pg_catalog.pg_backend_p
         where name in ('idle_in_transaction_session_timeout', 'transaction_timeout'))`
 
 const nameHolder = `
-insert into {sync}.leases as l (resource, host, pid, since, run_id, backend_pid)
-values ($1::text, $2::text, $3::integer, $4::timestamptz, $5::bigint, $6::integer)
+insert into {sync}.leases as l (resource, host, pid, since, backend_pid)
+values ($1::text, $2::text, $3::integer, $4::timestamptz, $5::integer)
 on conflict (resource) do update
-set host = excluded.host, pid = excluded.pid, since = excluded.since, run_id = excluded.run_id, backend_pid = excluded.backend_pid`
+set host = excluded.host, pid = excluded.pid, since = excluded.since, backend_pid = excluded.backend_pid`
 
 // Lease takes the resource's lease for h, or returns *HeldError at once. The lock
 // lives in a transaction that stays open on a connection of its own (READ
@@ -92,7 +91,7 @@ func (l *Lease) take(ctx context.Context, h Holder) error {
 		}
 		return &HeldError{Resource: l.resource, Holder: holder}
 	}
-	_, err := l.mirror.pool.Exec(ctx, l.mirror.layout.Render(nameHolder), l.resource, h.Host, h.PID, h.Since, h.RunID, l.backend)
+	_, err := l.mirror.pool.Exec(ctx, l.mirror.layout.Render(nameHolder), l.resource, h.Host, h.PID, h.Since, l.backend)
 	return err
 }
 
@@ -104,7 +103,7 @@ func (m *Mirror) leaseKey(resource string) int64 {
 // A holder's row counts only while the lock is held by the server process that
 // the row names: a killed run leaves its row behind.
 const readHolder = `
-select l.host, l.pid, l.since, l.run_id
+select l.host, l.pid, l.since
 from {sync}.leases l
 where l.resource = $1::text and exists (
     select from pg_catalog.pg_locks k
@@ -116,7 +115,7 @@ where l.resource = $1::text and exists (
 // the holder has not written its name yet.
 func (m *Mirror) holder(ctx context.Context, resource string) (Holder, error) {
 	var h Holder
-	err := m.pool.QueryRow(ctx, m.layout.Render(readHolder), resource, m.leaseKey(resource)).Scan(&h.Host, &h.PID, &h.Since, &h.RunID)
+	err := m.pool.QueryRow(ctx, m.layout.Render(readHolder), resource, m.leaseKey(resource)).Scan(&h.Host, &h.PID, &h.Since)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Holder{}, nil
 	}
@@ -158,21 +157,16 @@ func (l *Lease) ping(ctx context.Context) error {
 
 const forgetHolder = `delete from {sync}.leases where resource = $1::text and backend_pid = $2::integer`
 
-// Release gives the lease back. It is for one call; it works with a context that
-// is done, and a failure only delays the others until the server notices the
-// closed connection.
+// Release gives the lease back within ctx. It is for one call; a failure only
+// delays the others until the server notices the closed connection.
 func (l *Lease) Release(ctx context.Context) {
 	l.stop()
 	<-l.done
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
 	_, _ = l.mirror.pool.Exec(ctx, l.mirror.layout.Render(forgetHolder), l.resource, l.backend)
 	l.hangUp(ctx)
 }
 
 func (l *Lease) hangUp(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
 	if !l.conn.IsClosed() {
 		_, _ = l.conn.Exec(ctx, "rollback") // the lock goes with the connection at the latest
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestLeaseIsOneHoldersOnly(t *testing.T) {
 	f := setUp(t)
-	first := mirror.Holder{Host: "host-a", PID: 41, Since: timeAt(t, "2026-09-15T01:02:03Z"), RunID: 5}
+	first := mirror.Holder{Host: "host-a", PID: 41, Since: timeAt(t, "2026-09-15T01:02:03Z")}
 	lease, err := f.Lease(t.Context(), "users", first)
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,8 @@ const (
 	connectTimeout  = 10 * time.Second
 	// opTimeout bounds one call, so that a silent network cannot hold a run for ever.
 	opTimeout = 3 * time.Minute
+	// closeTimeout bounds the goodbye of the pool.
+	closeTimeout = time.Second
 )
 
 // Options say which database and how to read the remote's times.
@@ -74,6 +76,12 @@ func poolConfig(o Options) (*pgxpool.Config, error) {
 	if conn.ConnectTimeout == 0 {
 		conn.ConnectTimeout = connectTimeout
 	}
+	// What a database may have set otherwise, and our texts depend on. A pooler
+	// in transaction mode knows these four and keeps them apart.
+	conn.RuntimeParams["datestyle"] = "ISO, MDY"
+	conn.RuntimeParams["standard_conforming_strings"] = "on"
+	conn.RuntimeParams["client_encoding"] = "UTF8"
+	conn.RuntimeParams["timezone"] = "UTC"
 	if o.Application != "" && conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = o.Application
 	}
@@ -84,8 +92,21 @@ func poolConfig(o Options) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// Close ends all connections but those of leases.
-func (m *Mirror) Close() { m.pool.Close() }
+// Close ends all connections but those of leases. A server that has gone silent
+// is not waited for: the process's end closes what is left.
+func (m *Mirror) Close() {
+	closed := make(chan struct{})
+	go func() {
+		m.pool.Close()
+		close(closed)
+	}()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
+}
 
 // Migrate brings the bookkeeping to this binary's version and makes the table and
 // view of each resource that has none. With nothing to do it only reads, so the

@@ -155,7 +155,7 @@ func schemaFinding(s migrations.State, newer *migrations.NewerError) Finding {
 		f.OK, f.Detail = false, fmt.Sprintf("the database is at version %d, this binary knows %d", newer.Database, newer.Binary)
 		f.Hint = "use the release that migrated the database, or a later one"
 	} else if text := pending(s); text != "" {
-		f.Detail, f.Hint = text, "run `xiaoqu-sync migrate`, unless migrations are applied automatically"
+		f.Detail, f.Hint = text+"; the first sync makes what is missing", "run `xiaoqu-sync migrate`, unless migrations are applied automatically"
 	}
 	return f
 }

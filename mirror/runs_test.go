@@ -85,7 +85,7 @@ func TestStatusGolden(t *testing.T) {
 	if err := f.EndRun(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := f.Lease(t.Context(), "users", mirror.Holder{Host: "host-a", PID: 41, RunID: id})
+	lease, err := f.Lease(t.Context(), "users", mirror.Holder{Host: "host-a", PID: 41})
 	if err != nil {
 		t.Fatal(err)
 	}

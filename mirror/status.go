@@ -19,8 +19,8 @@ type Status struct {
 	Resources []ResourceStatus `json:"resources"`
 }
 
-// ResourceStatus is one resource's part. A resource that was never synchronized
-// has an empty Phase and zero counters.
+// ResourceStatus is one resource's part. Its Phase is "first" until a round was
+// complete: what is there until then is not all there is.
 type ResourceStatus struct {
 	Resource      string     `json:"resource"`
 	Phase         Phase      `json:"phase"`
@@ -48,7 +48,7 @@ type LastError struct {
 }
 
 const readStatus = `
-select w.resource, coalesce(s.phase, ''), coalesce(s.tenant, ''), coalesce(s.live_rows, 0), coalesce(s.deleted_rows, 0),
+select w.resource, case when s.last_success_at is null then 'first' else s.phase end, coalesce(s.tenant, ''), coalesce(s.live_rows, 0), coalesce(s.deleted_rows, 0),
        coalesce(s.change_seq, 0), s.complete_cutoff_at, s.last_success_at,
        extract(epoch from now() - coalesce(s.complete_cutoff_at, s.last_success_at))::bigint, coalesce(s.pages, 0),
        (select count(*) from {sync}.quarantine q where q.resource = w.resource and q.kind = 'refused'),

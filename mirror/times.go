@@ -11,6 +11,12 @@ const (
 	maxYear      = 9999
 )
 
+// ParseTime reads a text of the remote as a time, by the same rules as the typed
+// columns of a record; loc is for a text that names no zone.
+func ParseTime(text string, loc *time.Location) (time.Time, bool) {
+	return parseTime([]byte(text), loc)
+}
+
 // parseTime reads a JSON value as a time, cut to microseconds. It takes RFC 3339
 // with the usual liberties (a space for the T, no seconds, a zone without colon or
 // none at all, a date alone) and Unix seconds (9 or 10 digits) or milliseconds (13)

@@ -39,6 +39,7 @@ func readIdentity(data node) Identity {
 		tenant = data.members["tenant"].first("id")
 	}
 	id.TenantID, _ = tenant.text()
+	id.TenantID = strings.ReplaceAll(id.TenantID, "\x00", "\uFFFD") // which no real tenant has, and no database stores
 	return id
 }
 

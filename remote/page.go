@@ -106,8 +106,11 @@ func readPage(data node, listKey string) (*Page, error) {
 		if !ok && f.number {
 			text, ok = n.text()
 		}
-		if !ok {
+		switch {
+		case !ok:
 			return nil, fmt.Errorf("%s is not a text", f.snake)
+		case strings.ContainsRune(text, 0):
+			return nil, fmt.Errorf("%s has a NUL in it", f.snake)
 		}
 		*f.into = text
 	}

@@ -15,7 +15,8 @@ import (
 // The sync token stays the one that the round began with until the last page;
 // only a last page brings the next one. An empty page with more to come is
 // legal, so progress is judged by the trail, not by the number of records.
-func advance(at mirror.Checkpoint, p *remote.Page, t trail) (mirror.Checkpoint, error) {
+// zone is for a cut-off that names none.
+func advance(at mirror.Checkpoint, p *remote.Page, t trail, zone *time.Location) (mirror.Checkpoint, error) {
 	if fault := contradiction(at, p, t); fault != "" {
 		return at, malformed(at.Resource, p.RequestID, fault)
 	}
@@ -23,7 +24,7 @@ func advance(at mirror.Checkpoint, p *remote.Page, t trail) (mirror.Checkpoint, 
 	if p.SnapshotID != "" {
 		next.SnapshotID = p.SnapshotID
 	}
-	if cutoff, err := time.Parse(time.RFC3339Nano, p.DataCutoffAt); err == nil {
+	if cutoff, ok := mirror.ParseTime(p.DataCutoffAt, zone); ok {
 		next.DataCutoffAt = &cutoff
 	}
 	if p.HasMore {

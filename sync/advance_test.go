@@ -55,7 +55,7 @@ func TestAdvanceMovesTheCursorOnAMiddlePageAndTheTokenOnTheLast(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := advance(midRound(), &c.page, newTrail())
+			got, err := advance(midRound(), &c.page, newTrail(), time.UTC)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestAdvanceRefusesWhatTheContractRulesOut(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.page.RequestID = "r-9"
-			got, err := advance(midRound(), &c.page, c.trail)
+			got, err := advance(midRound(), &c.page, c.trail, time.UTC)
 			var e *remote.Error
 			if !errors.As(err, &e) || e.Code != remote.Malformed || e.RequestID != "r-9" || e.Tool != "users.changes.list" {
 				t.Fatalf("error %#v, want MALFORMED of users.changes.list with the request id", err)
@@ -112,7 +112,7 @@ func TestAdvanceRefusesWhatTheContractRulesOut(t *testing.T) {
 
 func TestTheFirstPageOfARoundMayBringANewSnapshot(t *testing.T) {
 	at := mirror.Checkpoint{Resource: "users", SyncToken: "tok-1", SnapshotID: "snap-of-last-round"}
-	got, err := advance(at, &remote.Page{HasMore: true, NextCursor: "c", SnapshotID: "snap-new"}, newTrail())
+	got, err := advance(at, &remote.Page{HasMore: true, NextCursor: "c", SnapshotID: "snap-new"}, newTrail(), time.UTC)
 	if err != nil || got.SnapshotID != "snap-new" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -145,7 +145,7 @@ func TestEveryCycleIsNoticed(t *testing.T) {
 		for {
 			page := remote.Page{HasMore: true, NextCursor: "cur-" + string(rune('A'+pages%length))}
 			seen.pass(at.Cursor, ids())
-			next, err := advance(at, &page, seen)
+			next, err := advance(at, &page, seen, time.UTC)
 			if err != nil {
 				break
 			}
@@ -164,7 +164,7 @@ func FuzzAdvance(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token, cursor, snapshot string, pages int64, nextCursor, nextToken, pageSnapshot, cutoff string, more bool) {
 		at := mirror.Checkpoint{Resource: "users", SyncToken: token, Cursor: cursor, SnapshotID: snapshot, Pages: pages}
 		page := remote.Page{NextCursor: nextCursor, NextSyncToken: nextToken, SnapshotID: pageSnapshot, DataCutoffAt: cutoff, HasMore: more}
-		got, err := advance(at, &page, newTrail())
+		got, err := advance(at, &page, newTrail(), time.UTC)
 		switch {
 		case err != nil:
 			if diff := cmp.Diff(at, got); diff != "" {

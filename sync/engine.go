@@ -19,6 +19,8 @@ type Options struct {
 	Holder   mirror.Holder  // how this process signs leases and runs
 	Logger   *zap.Logger    // required
 	Watch    func(Progress) // may be nil; called from several goroutines
+	// Clean takes secrets and personal data out of a text that will be stored.
+	Clean func(string) string
 }
 
 // Engine runs rounds. It keeps no state between two of them.
@@ -99,7 +101,7 @@ func (e *Engine) sit(ctx context.Context, resource string, out *Outcome) (*seat,
 	log := e.opts.Logger.With(zap.String("resource", resource))
 	s := &seat{resource: resource, lease: lease, began: time.Now(), out: out, log: log}
 	s.round = &round{
-		resource: resource, source: e.source, ledger: e.ledger, limit: e.opts.Limit, zone: e.opts.TimeZone,
+		resource: resource, source: e.source, ledger: e.ledger, limit: e.opts.Limit, asking: e.opts.Limit, zone: e.opts.TimeZone,
 		caller: &caller{source: e.source, log: log}, log: log, watch: e.opts.Watch,
 	}
 	if s.round.at, err = e.ledger.Checkpoint(ctx, resource); err == nil {
@@ -110,7 +112,9 @@ func (e *Engine) sit(ctx context.Context, resource string, out *Outcome) (*seat,
 		s.round.run.ID, err = e.desk.BeginRun(ctx, s.round.run)
 	}
 	if err != nil {
-		lease.Release(context.WithoutCancel(ctx))
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOutTime)
+		defer cancel()
+		lease.Release(last)
 		return nil, err
 	}
 	return s, nil
@@ -168,14 +172,19 @@ func (e *Engine) signOut(ctx context.Context, s *seat, err error) {
 	r, out := s.round, s.out
 	out.Result, out.Err = settle(ctx, err), err
 	out.Pages, out.Counts, out.Retries = r.run.Pages, r.run.Counts, r.run.Retries+r.caller.retries
-	out.DataCutoffAt, out.RequestID = r.at.DataCutoffAt, r.run.RequestID
+	out.RequestID = r.run.RequestID
+	if out.Result == Synced {
+		out.DataCutoffAt = r.at.DataCutoffAt
+	}
 	out.Seconds = time.Since(s.began).Seconds()
 
 	r.run.Outcome, r.run.Retries = string(out.Result), out.Retries
 	if err != nil {
-		var requestID string
-		r.run.Code, requestID = codeOf(err)
-		r.run.Message = err.Error()
+		code, requestID := codeOf(err)
+		r.run.Message = e.opts.Clean(err.Error())
+		if out.Result == Failed { // a wanted stop is no error of the resource
+			r.run.Code = code
+		}
 		if requestID != "" {
 			r.run.RequestID, out.RequestID = requestID, requestID
 		}
@@ -191,7 +200,7 @@ func (e *Engine) signOut(ctx context.Context, s *seat, err error) {
 
 // signOutTime bounds the bookkeeping after the last page, so that a stop
 // stays under ten seconds.
-const signOutTime = 5 * time.Second
+const signOutTime = 3 * time.Second
 
 func (s *seat) logEnd() {
 	fields := []zap.Field{

@@ -29,9 +29,9 @@ type Outcome struct {
 	Counts       mirror.Counts  `json:"counts"`
 	Retries      int64          `json:"retries"`
 	Seconds      float64        `json:"seconds"`
-	DataCutoffAt *time.Time     `json:"data_cutoff_at,omitempty"`
-	RequestID    string         `json:"request_id,omitempty"` // of the last page or of the failure
-	Holder       *mirror.Holder `json:"holder,omitempty"`     // who has it, when stepped aside
+	DataCutoffAt *time.Time     `json:"data_cutoff_at,omitempty"` // of a complete round
+	RequestID    string         `json:"request_id,omitempty"`     // of the last page or of the failure
+	Holder       *mirror.Holder `json:"holder,omitempty"`         // who has it, when stepped aside
 	Err          error          `json:"-"`
 }
 
@@ -56,16 +56,13 @@ func mode(cp mirror.Checkpoint) string {
 
 // ErrLeaseLost is the cause of a run's end when its lease broke: the database
 // connection that held it is gone and another worker may have taken over.
-var ErrLeaseLost = errors.New("sync: the lease was lost")
+var ErrLeaseLost = errors.New("sync: the database connection that held the lease broke; did PostgreSQL restart?")
 
 // settle turns the error that ended a round into a result.
 func settle(ctx context.Context, err error) Result {
-	var fenced *mirror.Error
 	switch {
 	case err == nil:
 		return Synced
-	case errors.As(err, &fenced) && fenced.Kind == mirror.KindFenced:
-		return SteppedAside
 	case errors.Is(err, ErrLeaseLost):
 		return Failed
 	case ctx.Err() != nil:
@@ -76,24 +73,27 @@ func settle(ctx context.Context, err error) Result {
 }
 
 // codeOf is the name under which an error goes into the run log, and the
-// request id that came with it.
+// request id that came with it. The rooms below name their own errors.
 func codeOf(err error) (code, requestID string) {
 	var (
 		remoteErr *remote.Error
 		refusal   *Refusal
-		mirrorErr *mirror.Error
+		named     interface {
+			error
+			Name() string
+		}
 	)
 	switch {
-	case err == nil:
-		return "", ""
-	case errors.As(err, &mirrorErr):
-		return "DATABASE", ""
 	case errors.As(err, &remoteErr):
 		return string(remoteErr.Code), remoteErr.RequestID
 	case errors.As(err, &refusal):
 		return refusal.Reason, refusal.RequestID
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "INTERRUPTED", ""
+	case errors.As(err, &named):
+		return named.Name(), ""
+	case errors.Is(err, ErrRebuildNeeded):
+		return string(remote.CursorExpired), ""
+	case errors.Is(err, ErrLeaseLost):
+		return "LEASE_LOST", ""
 	default:
 		return "INTERNAL", ""
 	}

@@ -49,6 +49,25 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// commitGrace is how long a page that is being committed may still take when
+// the run is asked to stop: it then ends instead of being fetched again.
+const commitGrace = 3 * time.Second
+
+// graceful gives a context that outlives ctx by grace.
+func graceful(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-late.Done():
+		}
+	})
+	return late, func() { stop(); cancel() }
+}
+
 // caller repeats one remote call as the policy says.
 type caller struct {
 	source  Source

@@ -24,7 +24,8 @@ type round struct {
 	source   Source
 	ledger   Ledger
 	caller   *caller
-	limit    int
+	limit    int            // records a page
+	asking   int            // records to ask for next: less after a page that was too large; the fetcher's own
 	zone     *time.Location // of times in records that name none
 	log      *zap.Logger
 	watch    func(Progress)
@@ -92,7 +93,9 @@ func (r *round) pages(ctx context.Context) <-chan fetched {
 
 func (r *round) fetch(ctx context.Context, at mirror.Checkpoint, seen *trail) fetched {
 	var page *remote.Page
-	err := r.caller.call(ctx, r.limit, func(ctx context.Context, limit int) (err error) {
+	used := r.asking
+	err := r.caller.call(ctx, r.asking, func(ctx context.Context, limit int) (err error) {
+		used = limit
 		page, err = r.source.Changes(ctx, remote.Query{
 			Resource: r.resource, SyncToken: at.SyncToken, Cursor: at.Cursor, Limit: limit,
 		})
@@ -101,13 +104,14 @@ func (r *round) fetch(ctx context.Context, at mirror.Checkpoint, seen *trail) fe
 	if err != nil {
 		return fetched{err: err}
 	}
+	r.asking = min(2*used, r.limit) // after a page that was too large, find the way back up
 	for _, notice := range page.Notices {
 		r.log.Warn("the remote sent a notice", zap.String("notice", notice), zap.String("request_id", page.RequestID))
 	}
 	batch := mirror.NewBatch(page.Records, r.zone)
 	page.Records = nil // the batch owns what is needed of them
 	seen.pass(at.Cursor, batch.IDs())
-	after, err := advance(at, page, *seen)
+	after, err := advance(at, page, *seen, r.zone)
 	return fetched{page: page, batch: batch, after: after, err: err}
 }
 
@@ -139,8 +143,10 @@ func (r *round) store(ctx context.Context, f fetched) error {
 // then neither doubled nor reported as failed.
 func (r *round) commit(ctx context.Context, s mirror.Step) (mirror.Checkpoint, mirror.Counts, error) {
 	t, b := tried{}, newBackoff()
+	finish, done := graceful(ctx, commitGrace)
+	defer done()
 	for {
-		at, counts, err := r.ledger.Commit(ctx, s)
+		at, counts, err := r.ledger.Commit(finish, s)
 		for err != nil {
 			if ctx.Err() != nil {
 				return at, counts, context.Cause(ctx)
@@ -165,7 +171,7 @@ func (r *round) commit(ctx context.Context, s mirror.Step) (mirror.Checkpoint, m
 		default:
 			return at, counts, &mirror.Error{
 				Kind: mirror.KindFenced, Op: "commit " + r.resource,
-				Message: "another worker moved the mirror; this one wrote nothing",
+				Message: "the mirror was moved by another worker or by hand; this page wrote nothing", Hint: "run again: it goes on from where the mirror stands",
 			}
 		}
 	}

@@ -35,7 +35,9 @@ type world struct {
 	client *remote.Client
 	log    *zap.Logger
 	limit  int
-	watch  func(sync.Progress)
+	// maxBytes bounds an answer; 0: the client's own bound.
+	maxBytes int64
+	watch    func(sync.Progress)
 }
 
 // newWorld makes one with a strict remote: a breach of the contract by our
@@ -48,18 +50,39 @@ func newWorld(t testing.TB, change ...func(*remotetest.Options)) *world {
 	}
 	w := &world{xiaoqu: remotetest.Start(t, o), url: localpg.Database(t), limit: 10}
 	w.log = zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
+	w.reopen(t)
+	if _, err := w.mirror.Migrate(t.Context(), append(all, "payments"), false); err != nil {
+		t.Fatal(err)
+	}
+	w.client = w.connect(t)
+	return w
+}
+
+// reopen gives the world a mirror with connections of its own.
+func (w *world) reopen(t testing.TB) {
+	t.Helper()
 	m, err := mirror.Open(t.Context(), mirror.Options{URL: w.url, Schema: "xiaoqu", MaxConns: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	if _, err := m.Migrate(t.Context(), append(all, "payments"), false); err != nil {
-		t.Fatal(err)
-	}
 	w.mirror = m
-	w.client = w.connect(t)
-	return w
 }
+
+// limits are those of the calls for changes so far.
+func (w *world) limits() []int {
+	var ls []int
+	for _, c := range w.xiaoqu.Calls() {
+		var args struct{ Limit int }
+		if strings.HasSuffix(c.Tool, ".changes.list") && json.Unmarshal(c.Args, &args) == nil {
+			ls = append(ls, args.Limit)
+		}
+	}
+	return ls
+}
+
+// quoted doubles the single quotes of a text within an SQL literal.
+func quoted(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
 func (w *world) connect(t testing.TB) *remote.Client {
 	t.Helper()
@@ -70,7 +93,7 @@ func (w *world) connect(t testing.TB) *remote.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := remote.New(remote.Options{BaseURL: w.xiaoqu.URL(), Tokens: tokens, Timeout: 10 * time.Second, Logger: w.log, Version: "test"})
+	c, err := remote.New(remote.Options{BaseURL: w.xiaoqu.URL(), Tokens: tokens, Timeout: 10 * time.Second, Logger: w.log, Version: "test", MaxBytes: w.maxBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +104,7 @@ func (w *world) connect(t testing.TB) *remote.Client {
 // run syncs once and returns the outcomes by resource.
 func (w *world) run(ctx context.Context, resources ...string) map[string]sync.Outcome {
 	e := sync.NewEngine(w.client, w.mirror, w.mirror, sync.Options{
-		TimeZone: time.UTC, Limit: w.limit, Logger: w.log, Watch: w.watch, Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
+		TimeZone: time.UTC, Limit: w.limit, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch, Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
 	})
 	by := map[string]sync.Outcome{}
 	for _, o := range e.Sync(ctx, resources) {

@@ -41,6 +41,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("no argument is taken, and %q was given", flags.Arg(0))
+	}
 	xiaoqu, err := remotetest.New(remotetest.Options{Listen: o.listen, WallClock: true, Seed: 2026})
 	if err != nil {
 		return fmt.Errorf("start the simulated Xiaoqu: %w", err)

@@ -83,17 +83,15 @@ func classify(err error) failure {
 		return run.failure()
 	case errors.As(err, &stop):
 		f.exit, f.code, f.retryable = exitSignal+int(stop.signal), "INTERRUPTED", true
-		f.suggestions = []string{"nothing is lost: the next run goes on at the last whole page"}
 	case errors.As(err, &unfit):
 		return unfit.failure()
 	case errors.As(err, &problems):
 		f.exit, f.code, f.details = exitUsage, "CONFIG_INVALID", problems
-		f.suggestions = []string{"xiaoqu-sync config validate"}
 	case errors.As(err, &usage):
 		f.exit, f.code = exitUsage, "USAGE"
-		f.suggestions = []string{"xiaoqu-sync help"}
+		f.suggestions = []string{"xiaoqu-sync help, or the verb with --help"}
 	case errors.As(err, &strict):
-		f.exit, f.code = exitQuarantined, "QUARANTINED"
+		f.exit, f.code, f.details = exitQuarantined, "QUARANTINED", strict.report
 	case errors.As(err, &refusal):
 		f.exit, f.code, f.requestID = exitRefused, refusal.Reason, refusal.RequestID
 		f.suggestions = []string{refusal.Hint}
@@ -108,6 +106,7 @@ func classify(err error) failure {
 		f.suggestions = []string{"readers keep the rows they have; the resource waits for a rebuild"}
 	case errors.Is(err, sync.ErrLeaseLost):
 		f.exit, f.code, f.retryable = exitBackend, "LEASE_LOST", true
+		f.suggestions = []string{"check PostgreSQL; nothing is lost, the next run goes on at the last whole page"}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f.code, f.retryable = "INTERRUPTED", true
 	}
@@ -115,17 +114,19 @@ func classify(err error) failure {
 }
 
 func ofCredentials(f *failure, e *credentials.Error) {
+	f.code = e.Name()
 	switch e.Kind {
 	case credentials.BadKey:
-		f.exit, f.code = exitUsage, "KEY_INVALID"
+		f.exit = exitUsage
 		f.suggestions = []string{"set XIAOQU_OPEN_KEY to the service key (xqok-…) from the Xiaoqu admin console"}
 	case credentials.Refused:
-		f.exit, f.code = exitCredentials, "CREDENTIALS_REFUSED"
+		f.exit = exitCredentials
 		f.suggestions = []string{"check in the Xiaoqu admin console that the service key is neither rotated nor revoked, and set the current one"}
 	case credentials.Unreachable, credentials.Limited:
-		f.exit, f.code, f.retryable = exitRemote, string(remote.Unreachable), true
+		f.exit, f.retryable = exitRemote, true
+		f.suggestions = []string{"check base_url and the network between here and there"}
 	case credentials.Malformed:
-		f.exit, f.code = exitContract, string(remote.Malformed)
+		f.exit = exitContract
 		f.suggestions = []string{"check base_url: the token exchange did not answer as the contract says"}
 	}
 }
@@ -134,15 +135,15 @@ func ofDatabase(f *failure, e *mirror.Error) {
 	if e.Hint != "" {
 		f.suggestions = []string{e.Hint}
 	}
+	f.code = e.Name()
 	switch e.Kind {
 	case mirror.KindConfig, mirror.KindDenied:
-		f.exit, f.code = exitUsage, "DATABASE_REFUSED"
-	case mirror.KindUnreachable, mirror.KindTransient:
-		f.exit, f.code, f.retryable = exitBackend, "DATABASE_UNREACHABLE", true
+		f.exit = exitUsage
+	case mirror.KindUnreachable, mirror.KindTransient, mirror.KindFenced:
+		f.exit, f.retryable = exitBackend, true
 	case mirror.KindSchema:
-		f.exit, f.code = exitSchema, "SCHEMA_MISMATCH"
-	default:
-		f.code = "DATABASE_INTERNAL"
+		f.exit = exitSchema
+	default: // a bug: internal
 	}
 }
 
@@ -158,6 +159,9 @@ func ofRemote(f *failure, e *remote.Error) {
 	case remote.RateLimited, remote.Unreachable, remote.SessionLost:
 		f.exit, f.retryable = exitRemote, true
 		f.suggestions = []string{"nothing is lost: the next run goes on at the last whole page"}
+	case remote.CursorExpired:
+		f.exit = exitContract
+		f.suggestions = []string{"readers keep the rows they have; the resource waits for a rebuild"}
 	default:
 		f.exit = exitContract
 		f.suggestions = []string{"the mirror stands at the last whole page; give the request id to Xiaoqu's support"}

@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/localpg"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
 )
 
 // build makes the real binary.
@@ -22,50 +24,108 @@ func build(t testing.TB) string {
 	return path
 }
 
+// start runs the binary with the operator's environment.
+func (c *cli) start(t testing.TB, binary string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), c.env...)
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
 func TestKilledAtTwentyRandomMomentsNothingIsLostOrDoubled(t *testing.T) {
-	const kills, pages = 20, 60
+	const kills, pages = 20, 30
+	resources := []string{"users", "properties", "contracts"}
 	c := newCLI(t)
-	c.xiaoqu.Seed(pages*200, 0, 0)
+	c.xiaoqu.Seed(pages*200, pages*200, pages*200)
 	c.xiaoqu.PageDelay(4 * time.Millisecond)
 	binary := build(t)
-	start := func() *exec.Cmd {
-		cmd := exec.Command(binary, "sync", "users")
-		cmd.Env = append(os.Environ(), c.env...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd
-	}
 	for range kills {
-		cmd := start()
-		moment := time.NewTimer(30*time.Millisecond + rand.N(150*time.Millisecond))
-		<-moment.C
+		cmd := c.start(t, binary, "sync")
+		<-time.NewTimer(30*time.Millisecond + rand.N(120*time.Millisecond)).C
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	cmd := start()
-	if err := cmd.Wait(); err != nil {
+	if err := c.start(t, binary, "sync").Wait(); err != nil {
 		t.Fatalf("the run to the end: %v", err)
 	}
-	if fetched := c.xiaoqu.Stats().Pages["users"]; fetched > pages+1+2*kills {
-		t.Errorf("%d pages fetched for %d and %d kills", fetched, pages, kills)
+	for _, r := range resources {
+		if fetched := c.xiaoqu.Stats().Pages[r]; fetched > pages+1+2*kills {
+			t.Errorf("%s: %d pages fetched for %d and %d kills", r, fetched, pages, kills)
+		}
+		c.equal(t, r)
 	}
-	_, rows, err := localpg.Query(t.Context(), c.url, "select id, record->>'name' from xiaoqu.users_live")
+	if open := c.read(t, "select count(*) from xiaoqu_sync.runs where ended_at is null"); open[0][0] != "0" {
+		t.Errorf("%s runs left open", open[0][0])
+	}
+}
+
+func TestASignalEndsARunQuicklyAndTheNextGoesOn(t *testing.T) {
+	for signal, exit := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
+		t.Run(signal.String(), func(t *testing.T) {
+			c := newCLI(t)
+			c.xiaoqu.Seed(1000, 0, 0)
+			reached := make(chan struct{}, 10)
+			c.xiaoqu.Inject(remotetest.Fault{Match: remotetest.OnPage("users", 3), Do: remotetest.Hang(false)})
+			c.xiaoqu.OnCall(func(call remotetest.Call) {
+				if remotetest.OnPage("users", 3)(call) {
+					reached <- struct{}{}
+				}
+			})
+			cmd := c.start(t, build(t), "sync", "users")
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-reached:
+			case err := <-ended:
+				t.Fatalf("it ended before page 3: %v", err)
+			}
+			began := time.Now()
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			if code := cmd.ProcessState.ExitCode(); code != exit || time.Since(began) > 10*time.Second {
+				t.Errorf("exit %d after %v, want %d in less than ten seconds", code, time.Since(began), exit)
+			}
+			if run := c.read(t, "select outcome from xiaoqu_sync.runs"); len(run) != 1 || run[0][0] != "interrupted" {
+				t.Errorf("the run log says %v", run)
+			}
+			c.must(t, "sync", "users")
+			c.equal(t, "users")
+		})
+	}
+}
+
+// read looks at the database from outside.
+func (c *cli) read(t testing.TB, sql string) [][]string {
+	t.Helper()
+	_, rows, err := localpg.Query(t.Context(), c.url, sql)
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream := c.xiaoqu.Live("users")
+	return rows
+}
+
+// equal fails unless the live rows' ids and names are upstream's. (That every
+// digit is, the tests of sync show.)
+func (c *cli) equal(t testing.TB, resource string) {
+	t.Helper()
+	rows := c.read(t, "select id, coalesce(record->>'name', ''), record->>'version' from xiaoqu."+resource+"_live")
+	upstream := c.xiaoqu.Live(resource)
 	if len(rows) != len(upstream) {
-		t.Fatalf("%d rows, upstream has %d", len(rows), len(upstream))
+		t.Fatalf("%s: %d rows, upstream has %d", resource, len(rows), len(upstream))
 	}
 	for _, row := range rows {
-		var want struct{ Name string }
-		if err := json.Unmarshal(upstream[row[0]], &want); err != nil || want.Name != row[1] {
-			t.Fatalf("id %s: name %q, upstream %q (%v)", row[0], row[1], want.Name, err)
+		var want struct {
+			Name    string
+			Version json.Number
 		}
-	}
-	_, open, err := localpg.Query(t.Context(), c.url, "select count(*) from xiaoqu_sync.runs where ended_at is null")
-	if err != nil || open[0][0] != "0" {
-		t.Errorf("runs left open: %v, %v", open, err)
+		if err := json.Unmarshal(upstream[row[0]], &want); err != nil || want.Name != row[1] || want.Version.String() != row[2] {
+			t.Fatalf("%s %s: %q, upstream %+v (%v)", resource, row[0], row, want, err)
+		}
 	}
 }

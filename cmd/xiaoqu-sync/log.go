@@ -13,8 +13,11 @@ import (
 // mobile number gets out, whatever a message or an error quotes.
 func (p *program) logger(cfg *config.Config, w io.Writer) *zap.Logger {
 	level, err := zapcore.ParseLevel(cfg.Log.Level)
-	if err != nil {
-		level = zapcore.InfoLevel // the configuration has been validated
+	if err != nil { // auto
+		level = zapcore.InfoLevel
+		if terminal(p.errOut) {
+			level = zapcore.WarnLevel // a person sees the progress line and the result instead
+		}
 	}
 	ec := zap.NewProductionEncoderConfig()
 	ec.EncodeTime = zapcore.RFC3339TimeEncoder

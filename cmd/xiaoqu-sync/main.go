@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,12 +22,14 @@ func main() {
 // out. It neither reads nor changes anything global, so a test can drive it.
 func run(ctx context.Context, args []string, env []string, out, errOut io.Writer) int {
 	p := newProgram(env, out, errOut)
+	p.output = wantedOutput(args)
 	root := p.root()
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if stop := (interruption{}); err != nil && asInterruption(ctx, &stop) {
+	var report *runError // which says by itself what was interrupted
+	if stop := (interruption{}); err != nil && !errors.As(err, &report) && asInterruption(ctx, &stop) {
 		err = stop
 	}
 	return p.finish(err)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // answer is what a verb found out. Its JSON is the envelope's data.
@@ -63,7 +66,7 @@ func (p *program) finish(err error) int {
 		return exitDone
 	}
 	f := classify(err)
-	f.message = p.redactor.String(f.message)
+	f.message = printable(p.redactor.String(f.message))
 	if p.output == outputJSON {
 		p.printJSON(envelope{Error: &wireError{
 			Code: f.code, Message: f.message, Details: detailsOrEmpty(f.details), Retryable: f.retryable,
@@ -72,7 +75,7 @@ func (p *program) finish(err error) int {
 		return f.exit
 	}
 	if p.answer != nil {
-		p.answer.text(p.out)
+		p.answer.text(p.display())
 	}
 	fmt.Fprintf(p.errOut, "xiaoqu-sync: %s\n", f.message)
 	for _, s := range f.suggestions {
@@ -94,17 +97,42 @@ func (p *program) print(a answer) {
 		p.printJSON(envelope{OK: true, Data: a, Warnings: &all, Meta: newMeta()})
 		return
 	}
-	a.text(p.out)
+	a.text(p.display())
 	for _, w := range warnings {
 		fmt.Fprintf(p.errOut, "warning: %s\n", w)
 	}
 }
 
+// display is standard output, with colours when it is a terminal and nobody
+// asked for none (NO_COLOR).
+func (p *program) display() io.Writer {
+	if no, _ := p.lookup("NO_COLOR"); no == "" && terminal(p.out) {
+		return display{p.out}
+	}
+	return p.out
+}
+
 func (p *program) printJSON(e envelope) {
-	enc := json.NewEncoder(p.out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(e) // the reader of the pipe has gone: nobody to tell
+	if err := enc.Encode(e); err != nil {
+		fmt.Fprintf(p.errOut, "xiaoqu-sync: the answer cannot be written as JSON: %v\n", err)
+		return
+	}
+	fmt.Fprint(p.out, p.redactor.String(b.String()))
+}
+
+// printable takes out what would move a terminal's cursor: texts of the remote
+// are quoted in ours.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 func orEmpty(s []string) []string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
 // outputMode is how results are printed.
@@ -38,6 +39,23 @@ func (o *outputMode) Set(s string) error {
 
 // Type names the flag's values in help.
 func (o *outputMode) Type() string { return "text|json" }
+
+// wantedOutput looks for the form of the result ahead of the parser, so that
+// a mistake in the command line is answered in that form too.
+func wantedOutput(args []string) outputMode {
+	for i, a := range args {
+		for _, flag := range []string{"--output", "-o"} {
+			value, glued := strings.CutPrefix(a, flag)
+			if glued && value == "" && i+1 < len(args) {
+				value = args[i+1]
+			}
+			if glued && strings.TrimPrefix(value, "=") == string(outputJSON) {
+				return outputJSON
+			}
+		}
+	}
+	return outputText
+}
 
 // program is one invocation: its surroundings, its common flags, and the
 // answer that the verb left.
@@ -68,13 +86,14 @@ and contracts, read over Xiaoqu's MCP server and committed page by page.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
+		Version:           buildVersion().Version,
 		RunE:              unknownVerb,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&p.configPath, "config", "c", "", "configuration file (YAML)")
 	flags.VarP(&p.output, "output", "o", "form of the result")
 	p.flags = map[string]*string{
-		"log-level":       flags.String("log-level", "", "debug, info, warn or error"),
+		"log-level":       flags.String("log-level", "", "auto, debug, info, warn or error"),
 		"log-format":      flags.String("log-format", "", "text or json"),
 		"database-schema": flags.String("database-schema", "", "data schema (default xiaoqu)"),
 	}
@@ -95,6 +114,14 @@ func unknownVerb(c *cobra.Command, args []string) error {
 	return usageError{err}
 }
 
+// noArguments refuses what a verb would otherwise ignore.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no argument, and %q was given", c.CommandPath(), args[0])}
+	}
+	return nil
+}
+
 // bare runs a verb that needs no configuration.
 func (p *program) bare(f func(ctx context.Context, args []string) (answer, error)) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) (err error) {
@@ -106,8 +133,18 @@ func (p *program) bare(f func(ctx context.Context, args []string) (answer, error
 // verb runs a verb that works on the mirror: it loads the configuration,
 // opens what is needed, and closes it behind the verb.
 func (p *program) verb(f func(ctx context.Context, a *app, args []string) (answer, error)) func(*cobra.Command, []string) error {
+	return p.opened(config.Input{}, f)
+}
+
+// localVerb runs a verb that never asks the remote, and so needs no address
+// and no name there.
+func (p *program) localVerb(f func(ctx context.Context, a *app, args []string) (answer, error)) func(*cobra.Command, []string) error {
+	return p.opened(config.Input{DatabaseOnly: true}, f)
+}
+
+func (p *program) opened(in config.Input, f func(ctx context.Context, a *app, args []string) (answer, error)) func(*cobra.Command, []string) error {
 	return p.bare(func(ctx context.Context, args []string) (answer, error) {
-		cfg, err := p.load()
+		cfg, err := p.load(in)
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +159,15 @@ func (p *program) verb(f func(ctx context.Context, a *app, args []string) (answe
 
 // load reads the configuration: file, environment, flags, the later ones
 // stronger.
-func (p *program) load() (*config.Config, error) {
+func (p *program) load(in config.Input) (*config.Config, error) {
 	given := map[string]string{}
 	for name, value := range p.flags {
 		if *value != "" {
 			given[name] = *value
 		}
 	}
-	return config.Load(config.Input{Path: p.configPath, Env: p.env, Flags: given})
+	in.Path, in.Env, in.Flags, in.CheckSchedule = p.configPath, p.env, given, sync.CheckSchedule
+	return config.Load(in)
 }
 
 // lookup finds a variable in the environment; of two the last counts, as in

@@ -21,7 +21,7 @@ func (p *program) checkVerb() *cobra.Command {
 key, token, handshake, identity, tools. Never writes. Each step has a verdict, and a step
 that failed says what to do.`,
 		Example: "  xiaoqu-sync check\n  xiaoqu-sync check --output json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: p.verb(func(ctx context.Context, a *app, _ []string) (answer, error) {
 			return a.check(ctx)
 		}),
@@ -172,13 +172,19 @@ func (a *app) placeFailure(c *checkAnswer, err error) {
 func (c *checkAnswer) text(w io.Writer) {
 	t := newTable(w, "STEP", "VERDICT", "DETAIL")
 	for _, s := range c.Steps {
-		t.row(s.Name, s.Verdict, s.Detail)
+		t.row(verdictColour(s.Verdict), s.Name, s.Verdict, s.Detail)
 	}
 	t.flush()
-	for _, s := range c.Steps {
-		if s.Hint != "" && s.Verdict == stepFailed {
-			fmt.Fprintf(w, "\n%s → %s\n", s.Name, s.Hint)
-		}
+}
+
+func verdictColour(verdict string) colour {
+	switch verdict {
+	case stepOK:
+		return green
+	case stepFailed:
+		return red
+	default:
+		return yellow
 	}
 }
 
@@ -191,5 +197,11 @@ func (c checkError) Error() string { return c.answer.first.Error() }
 func (c checkError) failure() failure {
 	f := classify(c.answer.first)
 	f.details = c.answer
+	f.suggestions = nil
+	for _, s := range c.answer.Steps {
+		if s.Hint != "" && s.Verdict == stepFailed {
+			f.suggestions = append(f.suggestions, s.Name+": "+s.Hint)
+		}
+	}
 	return f
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 )
 
 func (p *program) configVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Validate, show or describe the configuration",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
@@ -23,22 +25,16 @@ func (p *program) configVerb() *cobra.Command {
 			Use:     "validate",
 			Short:   "Report every mistake in file, environment and flags at once",
 			Example: "  xiaoqu-sync config validate --config xiaoqu-sync.yaml",
-			Args:    cobra.NoArgs,
-			RunE: p.bare(func(context.Context, []string) (answer, error) {
-				cfg, err := p.load()
-				if err != nil {
-					return nil, err
-				}
-				return configValid{Valid: true, Resources: cfg.Names(), notes: cfg.Warnings()}, nil
-			}),
+			Args:    noArguments,
+			RunE:    p.bare(p.validate),
 		},
 		&cobra.Command{
 			Use:     "show",
 			Short:   "Print the values in force and where each one comes from",
 			Example: "  xiaoqu-sync config show --output json",
-			Args:    cobra.NoArgs,
+			Args:    noArguments,
 			RunE: p.bare(func(context.Context, []string) (answer, error) {
-				cfg, err := p.load()
+				cfg, err := p.load(config.Input{})
 				if err != nil {
 					return nil, err
 				}
@@ -49,7 +45,7 @@ func (p *program) configVerb() *cobra.Command {
 			Use:     "schema",
 			Short:   "Print the JSON Schema of the configuration file, for editors",
 			Example: "  xiaoqu-sync config schema > xiaoqu-sync.schema.json",
-			Args:    cobra.NoArgs,
+			Args:    noArguments,
 			RunE: p.bare(func(context.Context, []string) (answer, error) {
 				schema, err := config.Schema()
 				return configSchema(schema), err
@@ -57,6 +53,25 @@ func (p *program) configVerb() *cobra.Command {
 		},
 	)
 	return c
+}
+
+// validate also tries what another room has to say about a value. A missing
+// key is a remark only: where files are validated there often is none.
+func (p *program) validate(ctx context.Context, _ []string) (answer, error) {
+	cfg, err := p.load(config.Input{})
+	if err != nil {
+		return nil, err
+	}
+	m, err := mirror.Open(ctx, mirror.Options{URL: cfg.Database.URL, Schema: cfg.Database.Schema})
+	if err != nil {
+		return nil, config.Problems{{Field: "database.url", Message: err.Error()}}
+	}
+	m.Close()
+	valid := configValid{Valid: true, Resources: cfg.Names(), notes: cfg.Warnings()}
+	if _, err := credentials.FromEnv(p.lookup, keyVariable).Key(ctx); err != nil {
+		valid.notes = append(valid.notes, config.Problem{Source: "environment", Field: keyVariable, Message: err.Error()})
+	}
+	return valid, nil
 }
 
 type configValid struct {
@@ -82,7 +97,7 @@ type configShown struct {
 func (c configShown) text(w io.Writer) {
 	t := newTable(w, "SETTING", "VALUE", "FROM")
 	for _, s := range c.Settings {
-		t.row(s.Name, s.Value, s.Origin)
+		t.row(plain, s.Name, s.Value, s.Origin)
 	}
 	t.flush()
 }

@@ -17,13 +17,16 @@ func (p *program) migrateVerb() *cobra.Command {
 		Short: "Create or upgrade the mirror's tables",
 		Long: `Create or upgrade the mirror's tables: the bookkeeping schema, and a table and
 a view for each configured resource. Safe to run twice and from two places at
-once. sync and run do it by themselves unless database.auto_migrate is false.`,
+once. sync does it by itself unless database.auto_migrate is false.`,
 		Example: `  xiaoqu-sync migrate --dry-run
   xiaoqu-sync migrate`,
-		Args: cobra.NoArgs,
-		RunE: p.verb(func(ctx context.Context, a *app, _ []string) (answer, error) {
+		Args: noArguments,
+		RunE: p.localVerb(func(ctx context.Context, a *app, _ []string) (answer, error) {
 			report, err := a.mirror.Migrate(ctx, a.config.Names(), dryRun)
-			return migrateAnswer{report}, err
+			if err != nil {
+				return nil, err
+			}
+			return migrateAnswer{report}, nil
 		}),
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done and do nothing")

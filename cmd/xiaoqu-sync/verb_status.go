@@ -17,7 +17,7 @@ func (p *program) statusVerb() *cobra.Command {
 		Short: "Show how fresh the mirror is, who works on it, and what went wrong",
 		Example: `  xiaoqu-sync status
   xiaoqu-sync status users --output json`,
-		RunE: p.verb(func(ctx context.Context, a *app, args []string) (answer, error) {
+		RunE: p.localVerb(func(ctx context.Context, a *app, args []string) (answer, error) {
 			resources, err := a.chosen(args)
 			if err != nil {
 				return nil, err
@@ -25,6 +25,11 @@ func (p *program) statusVerb() *cobra.Command {
 			s, err := a.mirror.Status(ctx, resources)
 			if err != nil {
 				return nil, err
+			}
+			for i := range s.Resources {
+				if e := s.Resources[i].LastError; e != nil {
+					e.Message = printable(e.Message)
+				}
 			}
 			return statusAnswer{s}, nil
 		}),
@@ -36,14 +41,25 @@ type statusAnswer struct{ mirror.Status }
 func (s statusAnswer) text(w io.Writer) {
 	t := newTable(w, "RESOURCE", "PHASE", "LIVE", "DELETED", "AS OF", "AGE", "IN HAND", "QUARANTINED", "HELD BY", "LAST RUN")
 	for _, r := range s.Resources {
-		t.row(r.Resource, dash(string(r.Phase)), r.LiveRows, r.DeletedRows, clock(r.DataCutoffAt), age(r.AgeSeconds),
-			inHand(r.PagesInHand), r.Quarantined, holder(r.Lease), lastRun(r.LastRun))
+		t.row(statusColour(r), r.Resource, dash(string(r.Phase)), r.LiveRows, r.DeletedRows, clock(r.DataCutoffAt), age(r.AgeSeconds),
+			inHand(r.PagesInHand), r.Quarantined, holder(r.Lease), lastRun(r))
 	}
 	t.flush()
 	for _, r := range s.Resources {
 		if e := r.LastError; e != nil {
 			fmt.Fprintf(w, "\n%s: last error %s at %s (request %s)\n  %s\n", r.Resource, e.Code, clock(&e.At), dash(e.RequestID), e.Message)
 		}
+	}
+}
+
+func statusColour(r mirror.ResourceStatus) colour {
+	switch {
+	case r.LastError != nil:
+		return red
+	case r.LastSuccessAt == nil, r.Phase == mirror.PhaseRebuild:
+		return yellow
+	default:
+		return plain
 	}
 }
 
@@ -98,13 +114,15 @@ func holder(h *mirror.Holder) string {
 	return fmt.Sprintf("%s pid %d since %s", h.Host, h.PID, clock(&h.Since))
 }
 
-func lastRun(r *mirror.Run) string {
-	switch {
+func lastRun(s mirror.ResourceStatus) string {
+	switch r := s.LastRun; {
 	case r == nil:
 		return "-"
-	case r.EndedAt == nil:
-		return "began " + clock(&r.StartedAt)
-	default:
+	case r.EndedAt != nil:
 		return r.Outcome + " " + clock(r.EndedAt)
+	case s.Lease == nil:
+		return "died, begun " + clock(&r.StartedAt)
+	default:
+		return "begun " + clock(&r.StartedAt)
 	}
 }

@@ -47,7 +47,7 @@ func (a *app) syncOnce(ctx context.Context, names []string, strict bool) (answer
 	}
 	line := a.progressLine(resources)
 	engine := sync.NewEngine(client, a.mirror, a.mirror, sync.Options{
-		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, Holder: a.holder(), Logger: a.log, Watch: line.watch(),
+		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, Holder: a.holder(), Logger: a.log, Watch: line.watch(), Clean: a.program.redactor.String,
 	})
 	outcomes := engine.Sync(ctx, resources)
 	line.clear()
@@ -78,11 +78,22 @@ type syncReport struct {
 func (r syncReport) text(w io.Writer) {
 	t := newTable(w, "RESOURCE", "RESULT", "MODE", "PAGES", "RECEIVED", "NEW", "CHANGED", "DELETED", "UNCHANGED", "QUARANTINED", "TIME")
 	for _, o := range r.Resources {
-		t.row(o.Resource, string(o.Result), o.Mode, o.Pages, o.Counts.Received, o.Counts.Inserted,
+		t.row(resultColour(o.Result), o.Resource, string(o.Result), o.Mode, o.Pages, o.Counts.Received, o.Counts.Inserted,
 			o.Counts.Updated+o.Counts.Revived, o.Counts.Deleted, o.Counts.Unchanged, o.Counts.Quarantined,
 			fmt.Sprintf("%.1fs", o.Seconds))
 	}
 	t.flush()
+}
+
+func resultColour(r sync.Result) colour {
+	switch r {
+	case sync.Synced:
+		return green
+	case sync.Failed:
+		return red
+	default:
+		return yellow
+	}
 }
 
 func (r syncReport) warnings() []string {
@@ -113,7 +124,7 @@ func (r syncReport) err(strict bool) error {
 		return &runError{report: r, failed: failed}
 	}
 	if strict && quarantined > 0 {
-		return quarantinedError{quarantined}
+		return quarantinedError{quarantined, r}
 	}
 	return nil
 }
@@ -124,10 +135,19 @@ type runError struct {
 	failed []sync.Outcome
 }
 
+// Error names each error once, with the resources that met it.
 func (e *runError) Error() string {
-	texts := make([]string, len(e.failed))
-	for i, o := range e.failed {
-		texts[i] = o.Resource + ": " + o.Err.Error()
+	var texts []string
+	by := map[string][]string{}
+	for _, o := range e.failed {
+		text := o.Err.Error()
+		if by[text] == nil {
+			texts = append(texts, text)
+		}
+		by[text] = append(by[text], o.Resource)
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(by[text], ", ") + ": " + text
 	}
 	return strings.Join(texts, "; ")
 }
@@ -159,7 +179,10 @@ func (e *runError) failure() failure {
 
 // quarantinedError is a run that did everything, under --strict, and found
 // records that it had to set aside.
-type quarantinedError struct{ n int64 }
+type quarantinedError struct {
+	n      int64
+	report syncReport
+}
 
 func (q quarantinedError) Error() string {
 	return fmt.Sprintf("done, but %d records are in quarantine", q.n)

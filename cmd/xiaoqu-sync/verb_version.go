@@ -52,7 +52,7 @@ func (p *program) versionVerb() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this binary",
 		Example: "  xiaoqu-sync version --output json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: p.bare(func(context.Context, []string) (answer, error) {
 			return buildVersion(), nil
 		}),

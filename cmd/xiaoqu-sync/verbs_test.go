@@ -153,7 +153,7 @@ func TestClassify(t *testing.T) {
 		{code(remote.Malformed), 6, false},
 		{interruption{2}, 130, true},
 		{interruption{15}, 143, true},
-		{quarantinedError{3}, 9, false},
+		{quarantinedError{n: 3}, 9, false},
 		{many(code(remote.RateLimited), kind(mirror.KindUnreachable)), 3, true},
 		{many(code(remote.RateLimited), code(remote.Malformed), code(remote.PermissionDenied)), 5, false},
 		{many(code(remote.Malformed), code(remote.Unauthenticated)), 4, false},

@@ -83,13 +83,12 @@ create table {sync}.leases (
     host        text not null,
     pid         integer not null,
     since       timestamptz not null,
-    run_id      bigint not null default 0,
     backend_pid integer not null
 );
 
 create view {data}.freshness as
 select resource,
-       phase,
+       case when last_success_at is null then 'first' else phase end as phase,
        complete_cutoff_at as data_cutoff_at,
        last_success_at,
        now() - coalesce(complete_cutoff_at, last_success_at) as age,
