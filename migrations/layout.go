@@ -14,8 +14,12 @@ var (
 	ownSuffix    = regexp.MustCompile(`_(live|change_seq|pkey)$`)
 )
 
-// freshnessView shares the data schema with the resources' tables.
-const freshnessView = "freshness"
+const (
+	// freshnessView shares the data schema with the resources' tables.
+	freshnessView = "freshness"
+	// stagingPrefix begins the names of staging tables, in the bookkeeping schema.
+	stagingPrefix = "staging_"
+)
 
 // Layout knows the names of everything in the database for one configured data
 // schema. The zero value is not usable; make one with NewLayout.
@@ -53,14 +57,15 @@ func (l Layout) Render(sql string) string {
 }
 
 // RenderResource does what Render does and puts one resource's table, its live
-// view and its cursor index in place of {table}, {live} and {index}. The name has
-// passed CheckResource.
+// view, its cursor index and its staging table in place of {table}, {live},
+// {index} and {staging}. The name has passed CheckResource.
 func (l Layout) RenderResource(sql, resource string) string {
 	return strings.NewReplacer(
 		"{data}", quote(l.data), "{sync}", quote(l.sync),
 		"{table}", quote(l.data, resource),
 		"{live}", quote(l.data, resource+"_live"),
 		"{index}", quote(resource+"_change_seq"),
+		"{staging}", quote(l.sync, stagingPrefix+resource),
 	).Replace(sql)
 }
 

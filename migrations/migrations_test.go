@@ -79,7 +79,7 @@ func TestStatementsDoNotDependOnSearchPath(t *testing.T) {
 func TestTwoSchemasLiveSideBySide(t *testing.T) {
 	pool := connect(t, localpg.Database(t))
 	for _, schema := range []string{"one", "two"} {
-		if r := apply(t, pool, layout(t, schema), "users"); r.To != 1 || len(r.Created) != 1 {
+		if r := apply(t, pool, layout(t, schema), "users"); r.To != 2 || len(r.Created) != 1 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -90,7 +90,7 @@ func TestSchemasMadeByTheAdministrator(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "create schema xiaoqu; create schema xiaoqu_sync"); err != nil {
 		t.Fatal(err)
 	}
-	if r := apply(t, pool, layout(t, "xiaoqu"), "users"); len(r.Schemas) != 0 || len(r.Applied) != 1 {
+	if r := apply(t, pool, layout(t, "xiaoqu"), "users"); len(r.Schemas) != 0 || len(r.Applied) != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -116,7 +116,7 @@ func TestAFailedMigrationLeavesNothingHalf(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "drop table xiaoqu.freshness"); err != nil {
 		t.Fatal(err)
 	}
-	if r := apply(t, pool, l, "users"); r.From != 0 || r.To != 1 || len(r.Created) != 1 {
+	if r := apply(t, pool, l, "users"); r.From != 0 || r.To != 2 || len(r.Created) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -161,7 +161,7 @@ func TestNewerDatabase(t *testing.T) {
 	for _, dryRun := range []bool{true, false} {
 		_, err := migrations.Apply(t.Context(), pool, l, []string{"users"}, dryRun)
 		var newer *migrations.NewerError
-		if !errors.As(err, &newer) || *newer != (migrations.NewerError{Database: 7, Binary: 1}) {
+		if !errors.As(err, &newer) || *newer != (migrations.NewerError{Database: 7, Binary: 2}) {
 			t.Errorf("dry run %v: %v", dryRun, err)
 		}
 	}

@@ -19,7 +19,8 @@ type State struct {
 	Latest  int64 // that this binary knows
 	Schemas []string
 	// Schemas are the schemas still to be made, Resources those of the asked
-	// ones whose table or live view is not there.
+	// ones whose table, live view or staging table is not there or is of an
+	// earlier release.
 	Resources []string
 }
 
@@ -57,7 +58,7 @@ func Inspect(ctx context.Context, db Querier, l Layout, resources []string) (Sta
 	if s.Version > s.Latest {
 		return s, &NewerError{Database: s.Version, Binary: s.Latest}
 	}
-	if s.Resources, err = missing(ctx, db, missingResources, resources, l.data); err != nil {
+	if s.Resources, err = missing(ctx, db, missingResources, resources, l.data, l.sync); err != nil {
 		return State{}, fmt.Errorf("migrations: read tables: %w", err)
 	}
 	return s, nil
@@ -71,15 +72,19 @@ select w.name from unnest($1::text[]) with ordinality as w (name, n)
 where not exists (select from pg_catalog.pg_namespace s where s.nspname = w.name)
 order by w.n`
 
+	// delete_reason is what the table of the first release lacks.
 	missingResources = `
 select w.name from unnest($1::text[]) with ordinality as w (name, n)
-where 2 > (
+where 3 > (
     select count(*) from pg_catalog.pg_class c join pg_catalog.pg_namespace s on s.oid = c.relnamespace
-    where s.nspname = $2::text
-      and (c.relname = w.name and c.relkind in ('r', 'p') or c.relname = w.name || '_live' and c.relkind = 'v'))
+    where s.nspname = $2::text and c.relname = w.name || '_live' and c.relkind = 'v'
+       or s.nspname = $3::text and c.relname = '` + stagingPrefix + `' || w.name and c.relkind in ('r', 'p')
+       or s.nspname = $2::text and c.relname = w.name and c.relkind in ('r', 'p') and exists (
+              select from pg_catalog.pg_attribute a
+              where a.attrelid = c.oid and a.attname = 'delete_reason' and not a.attisdropped))
 order by w.n`
 
-	historyThere = `
+	tableThere = `
 select exists (
     select from pg_catalog.pg_class c join pg_catalog.pg_namespace s on s.oid = c.relnamespace
     where s.nspname = $1::text and c.relname = $2::text)`
@@ -97,10 +102,20 @@ func missing(ctx context.Context, db Querier, sql string, names []string, more .
 
 func version(ctx context.Context, db Querier, l Layout) (int64, error) {
 	var there bool
-	if err := db.QueryRow(ctx, historyThere, l.sync, historyTable).Scan(&there); err != nil || !there {
+	if err := db.QueryRow(ctx, tableThere, l.sync, historyTable).Scan(&there); err != nil || !there {
 		return 0, err
 	}
 	var v int64
 	err := db.QueryRow(ctx, l.Render(historyVersion)).Scan(&v)
 	return v, err
+}
+
+// StagingThere reports whether the resource's staging table exists. The name has
+// passed CheckResource.
+func StagingThere(ctx context.Context, db Querier, l Layout, resource string) (bool, error) {
+	var there bool
+	if err := db.QueryRow(ctx, tableThere, l.sync, stagingPrefix+resource).Scan(&there); err != nil {
+		return false, fmt.Errorf("migrations: read staging: %w", err)
+	}
+	return there, nil
 }

@@ -104,17 +104,67 @@ func (m *Mirror) readState(ctx context.Context, resource string) (c Checkpoint, 
 
 const restartState = `
 update {sync}.state
-set phase = 'rebuild', sync_token = '', cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0,
+set phase = 'rebuild', sync_token = case when $4::boolean then sync_token else '' end, cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0,
     restarts = restarts + 1, restart_reason = $3::text, restarted_at = now(), epoch = epoch + 1
 where resource = $1::text and epoch = $2::bigint
 returning epoch`
 
-// Restart turns the resource to a rebuild from the beginning, durably: the token,
-// the cursor and the snapshot are forgotten (contract §5, SYNC_CURSOR_EXPIRED).
+// Restart turns the resource to a rebuild from the beginning, durably: the
+// cursor and the snapshot are forgotten, and so is the token (contract §5,
+// SYNC_CURSOR_EXPIRED), unless keepToken says that it is still good for a Resume.
 // Rows and their readers are not touched. Compare-and-set against before; KindFenced.
-func (m *Mirror) Restart(ctx context.Context, before Checkpoint, reason string) (Checkpoint, error) {
+func (m *Mirror) Restart(ctx context.Context, before Checkpoint, reason string, keepToken bool) (Checkpoint, error) {
 	after := Checkpoint{Resource: before.Resource, Phase: PhaseRebuild, Tenant: before.Tenant}
-	return m.swap(ctx, "restart "+before.Resource, restartState, before, after, reason)
+	if keepToken {
+		after.SyncToken = before.SyncToken
+	}
+	return m.swap(ctx, "restart "+before.Resource, restartState, before, after, reason, keepToken)
+}
+
+const resumeState = `
+update {sync}.state
+set phase = 'incremental', cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0, epoch = epoch + 1
+where resource = $1::text and epoch = $2::bigint and sync_token <> ''
+returning epoch`
+
+// Resume gives a rebuild up: the pass is dropped and the increments go on from
+// the token that Restart kept. Without one it is KindConfig, because the remote
+// knows no place to go on from. A resource that is in no rebuild only loses its
+// pass. Compare-and-set against before; KindFenced.
+func (m *Mirror) Resume(ctx context.Context, before Checkpoint) (Checkpoint, error) {
+	op := "resume " + before.Resource
+	if err := checkResources(op, []string{before.Resource}); err != nil {
+		return Checkpoint{}, err
+	}
+	if before.Phase != PhaseRebuild {
+		return before, m.DropPass(ctx, before.Resource)
+	}
+	if before.SyncToken == "" {
+		return Checkpoint{}, &Error{
+			Kind: KindConfig, Op: op, Message: "the remote no longer knows where the mirror stands, so the rebuild cannot be given up",
+			Hint: "let the rebuild finish; readers keep the rows of before until then",
+		}
+	}
+	after := Checkpoint{Resource: before.Resource, Phase: PhaseIncremental, SyncToken: before.SyncToken, Tenant: before.Tenant}
+	err := m.withStaging(ctx, before.Resource, func() error {
+		return m.transaction(ctx, opTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+			if err := begin(ctx, conn); err != nil {
+				return err
+			}
+			err := conn.QueryRow(ctx, m.layout.Render(resumeState), before.Resource, before.Epoch).Scan(&after.Epoch)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return fenced(op)
+			}
+			if err != nil {
+				return err
+			}
+			return m.forget(ctx, conn, before.Resource)
+		})
+	})
+	if err != nil {
+		return Checkpoint{}, fail(op, err)
+	}
+	return after, nil
 }
 
 const adoptTenant = `
@@ -132,10 +182,10 @@ func (m *Mirror) Adopt(ctx context.Context, before Checkpoint, tenant string) (C
 }
 
 // swap runs a compare-and-set of the state row and returns after with its epoch.
-func (m *Mirror) swap(ctx context.Context, op, sql string, before, after Checkpoint, arg string) (Checkpoint, error) {
+func (m *Mirror) swap(ctx context.Context, op, sql string, before, after Checkpoint, more ...any) (Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	err := m.pool.QueryRow(ctx, m.layout.Render(sql), before.Resource, before.Epoch, arg).Scan(&after.Epoch)
+	err := m.pool.QueryRow(ctx, m.layout.Render(sql), append([]any{before.Resource, before.Epoch}, more...)...).Scan(&after.Epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Checkpoint{}, fenced(op)
 	}
@@ -147,4 +197,8 @@ func (m *Mirror) swap(ctx context.Context, op, sql string, before, after Checkpo
 
 func fenced(op string) error {
 	return &Error{Kind: KindFenced, Op: op, Message: "the state row has moved on; nothing was written"}
+}
+
+func passFenced(op string) error {
+	return &Error{Kind: KindFenced, Op: op, Message: "the full pass has moved on; nothing was written"}
 }

@@ -24,11 +24,13 @@ type Step struct {
 	Last          bool   // the page ended the round: last_success_at moves
 }
 
-// Counts say what became of records. Received = Stored() + Unchanged + Duplicates
-// + Quarantined. Mended records are stored or unchanged like others, and noted in
-// quarantine as well.
+// Counts say what became of records. Received = Staged + Stored() + Unchanged +
+// Duplicates + Quarantined for a page; a merge receives nothing, its counts say
+// what became of staged rows. Mended records are stored or unchanged like others,
+// and noted in quarantine as well.
 type Counts struct {
 	Received    int64 `json:"received"`
+	Staged      int64 `json:"staged"` // went to staging
 	Inserted    int64 `json:"inserted"`
 	Updated     int64 `json:"updated"`
 	Deleted     int64 `json:"deleted"`
@@ -45,7 +47,7 @@ func (c Counts) Stored() int64 { return c.Inserted + c.Updated + c.Deleted + c.R
 // Add returns the sum of both.
 func (c Counts) Add(d Counts) Counts {
 	return Counts{
-		Received: c.Received + d.Received, Inserted: c.Inserted + d.Inserted, Updated: c.Updated + d.Updated,
+		Received: c.Received + d.Received, Staged: c.Staged + d.Staged, Inserted: c.Inserted + d.Inserted, Updated: c.Updated + d.Updated,
 		Deleted: c.Deleted + d.Deleted, Revived: c.Revived + d.Revived, Unchanged: c.Unchanged + d.Unchanged,
 		Duplicates: c.Duplicates + d.Duplicates, Quarantined: c.Quarantined + d.Quarantined, Mended: c.Mended + d.Mended,
 	}
@@ -69,22 +71,35 @@ func (m *Mirror) Commit(ctx context.Context, step Step) (Checkpoint, Counts, err
 	if p == nil {
 		p = NewBatch(nil, nil)
 	}
-	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	var after Checkpoint
+	var counts Counts
+	err := m.transaction(ctx, opTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		after, counts, err = m.write(ctx, conn, step, p)
+		return err
+	})
+	if err != nil {
+		return Checkpoint{}, counts, fail(op, err)
+	}
+	return after, counts, nil
+}
+
+// transaction commits the transaction that f begins on its connection, or rolls
+// it back when anything fails.
+func (m *Mirror) transaction(ctx context.Context, timeout time.Duration, f func(ctx context.Context, conn *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := m.pool.Acquire(ctx)
 	if err != nil {
-		return Checkpoint{}, Counts{}, fail(op, err)
+		return err
 	}
 	defer conn.Release() // which drops a connection that is still in a transaction
-	after, counts, err := m.write(ctx, conn, step, p)
-	if err == nil {
+	if err = f(ctx, conn.Conn()); err == nil {
 		err = commit(ctx, conn.Conn())
 	}
 	if err != nil {
 		rollback(ctx, conn)
-		return Checkpoint{}, counts, fail(op, err)
 	}
-	return after, counts, nil
+	return err
 }
 
 // snapshot is the round's: a last page may close it.
@@ -105,10 +120,10 @@ func (s Step) check(op string) error {
 
 // write sends BEGIN, the page and its quarantine in one round trip and proves the
 // count before anybody commits.
-func (m *Mirror) write(ctx context.Context, conn *pgxpool.Conn, step Step, p *Batch) (Checkpoint, Counts, error) {
+func (m *Mirror) write(ctx context.Context, conn *pgx.Conn, step Step, p *Batch) (Checkpoint, Counts, error) {
 	after := step.After
 	after.Tenant = step.Before.Tenant
-	b := newBatch(conn.Conn())
+	b := newBatch(conn)
 	b.add("begin")
 	b.add(m.layout.RenderResource(writePage, after.Resource), pageArguments(step, p)...)
 	if len(p.notes) > 0 {

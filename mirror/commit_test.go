@@ -289,7 +289,7 @@ func TestCommitRefusesNonsense(t *testing.T) {
 	other.After.Resource = "contracts"
 	_, _, err := f.Commit(t.Context(), other)
 	wantKind(t, err, mirror.KindInternal)
-	rebuild, err := f.Restart(t.Context(), f.checkpoint(t), "expired")
+	rebuild, err := f.Restart(t.Context(), f.checkpoint(t), "expired", false)
 	if err != nil {
 		t.Fatal(err)
 	}

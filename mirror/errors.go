@@ -61,7 +61,7 @@ func (k Kind) String() string {
 	}
 }
 
-// Error is every failure of this package but *HeldError. Its text holds neither
+// Error is every failure of this package but *HeldError, *FuseError and ErrStagingLost. Its text holds neither
 // passwords nor values of records. Err is set when it is safe to print and of use
 // to errors.Is: the context's error, the network's error.
 type Error struct {
@@ -117,15 +117,13 @@ func (e *HeldError) Error() string {
 // returns; errors that have our words already pass through.
 func fail(op string, err error) error {
 	var (
-		own   *Error
-		held  *HeldError
 		newer *migrations.NewerError
 		pg    *pgconn.PgError
 	)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &own), errors.As(err, &held):
+	case spoken(err):
 		return err
 	case errors.As(err, &newer):
 		return &Error{

@@ -2,6 +2,8 @@ package mirror
 
 import (
 	"encoding/json"
+	"io"
+	"slices"
 	"testing"
 	"time"
 )
@@ -13,3 +15,8 @@ func DecodeRows(records []json.RawMessage, zone *time.Location) int {
 
 // Zone is the default time zone.
 func Zone(t testing.TB) *time.Location { return shanghai(t) }
+
+// CopyPages is the page n times over as one binary copy.
+func CopyPages(b *Batch, n int) io.Reader {
+	return newCopyReader(slices.Repeat(b.rows, n), 0, "snap-1")
+}

@@ -26,8 +26,8 @@ func TestCommitOfAnAbortedTransactionIsNoticed(t *testing.T) {
 }
 
 func TestCountsAdd(t *testing.T) {
-	a := Counts{Received: 1, Inserted: 2, Updated: 3, Deleted: 4, Revived: 5, Unchanged: 6, Duplicates: 7, Quarantined: 8, Mended: 9}
-	if got, want := a.Add(a), (Counts{2, 4, 6, 8, 10, 12, 14, 16, 18}); got != want || got.Stored() != 28 {
+	a := Counts{Received: 1, Staged: 10, Inserted: 2, Updated: 3, Deleted: 4, Revived: 5, Unchanged: 6, Duplicates: 7, Quarantined: 8, Mended: 9}
+	if got, want := a.Add(a), (Counts{2, 20, 4, 6, 8, 10, 12, 14, 16, 18}); got != want || got.Stored() != 28 {
 		t.Errorf("%+v", got)
 	}
 }

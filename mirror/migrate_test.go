@@ -19,7 +19,7 @@ func TestMigrateTwiceAndMore(t *testing.T) {
 	_, err := m.Status(t.Context(), both)
 	wantKind(t, err, mirror.KindSchema)
 
-	everything := mirror.MigrationReport{Schema: "xiaoqu", To: 1, Schemas: []string{"xiaoqu", "xiaoqu_sync"}, Applied: []string{"00001_bookkeeping"}, Created: both}
+	everything := mirror.MigrationReport{Schema: "xiaoqu", To: 2, Schemas: []string{"xiaoqu", "xiaoqu_sync"}, Applied: []string{"00001_bookkeeping", "00002_rebuild"}, Created: both}
 	dry := everything
 	dry.DryRun = true
 	for _, want := range []mirror.MigrationReport{dry, dry, everything} {
@@ -32,7 +32,7 @@ func TestMigrateTwiceAndMore(t *testing.T) {
 		t.Error(err)
 	}
 	again, err := m.Migrate(t.Context(), both, false)
-	nothing := mirror.MigrationReport{Schema: "xiaoqu", From: 1, To: 1, Schemas: []string{}, Applied: []string{}, Created: []string{}}
+	nothing := mirror.MigrationReport{Schema: "xiaoqu", From: 2, To: 2, Schemas: []string{}, Applied: []string{}, Created: []string{}}
 	if diff := cmp.Diff(nothing, again); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
@@ -78,8 +78,8 @@ func TestMigrateByRacers(t *testing.T) {
 		}
 		sum += <-applied
 	}
-	if sum != 2 {
-		t.Errorf("%d objects were reported as made, one migration and one resource are to be made", sum)
+	if sum != 3 {
+		t.Errorf("%d objects were reported as made, two migrations and one resource are to be made", sum)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestANewerSchemaIsNotTouched(t *testing.T) {
 	}
 	_, err := f.Migrate(t.Context(), []string{"users", "payments"}, false)
 	for _, err := range []error{err, f.Ready(t.Context(), []string{"users"})} {
-		if e := wantKind(t, err, mirror.KindSchema); !strings.Contains(e.Message, "99") || !strings.Contains(e.Message, "knows 1") {
+		if e := wantKind(t, err, mirror.KindSchema); !strings.Contains(e.Message, "99") || !strings.Contains(e.Message, "knows 2") {
 			t.Error(e.Message)
 		}
 	}
@@ -167,7 +167,7 @@ func TestRestartForgetsTheRoundAndKeepsTheRows(t *testing.T) {
 	f := setUp(t)
 	f.commit(t, user("a", ""))
 	before := f.checkpoint(t)
-	after, err := f.Restart(t.Context(), before, "SYNC_CURSOR_EXPIRED")
+	after, err := f.Restart(t.Context(), before, "SYNC_CURSOR_EXPIRED", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestRestartForgetsTheRoundAndKeepsTheRows(t *testing.T) {
 	if len(f.lines(t)) != 1 {
 		t.Error("readers lost rows")
 	}
-	_, err = f.Restart(t.Context(), before, "again")
+	_, err = f.Restart(t.Context(), before, "again", false)
 	wantKind(t, err, mirror.KindFenced)
 }
 

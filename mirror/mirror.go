@@ -146,7 +146,7 @@ func pending(s migrations.State) string {
 	case s.Version < s.Latest || len(s.Schemas) > 0:
 		return fmt.Sprintf("the database is at schema version %d, this binary needs %d", s.Version, s.Latest)
 	case len(s.Resources) > 0:
-		return "no table or view yet for " + strings.Join(s.Resources, ", ")
+		return "tables or views are missing, or are of an earlier release, for " + strings.Join(s.Resources, ", ")
 	}
 	return ""
 }

@@ -23,7 +23,8 @@ const readServer = `
 select current_setting('server_version'), current_setting('server_version_num')::integer,
        pg_catalog.pg_is_in_recovery(), current_setting('default_transaction_read_only')::boolean,
        current_setting('server_encoding'), current_user::text, pg_catalog.current_database()::text,
-       pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')`
+       pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),
+       pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')`
 
 // server is what readServer tells.
 type server struct {
@@ -32,7 +33,8 @@ type server struct {
 	standby, readOnly bool
 	encoding          string
 	login, database   string
-	mayCreate         bool
+	mayCreate         bool // schemas
+	mayTemp           bool // temporary tables
 }
 
 // Probe looks whether the database can hold the mirror: connection, version,
@@ -46,7 +48,7 @@ func (m *Mirror) Probe(ctx context.Context, resources []string) ([]Finding, erro
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
 	var s server
-	err := m.pool.QueryRow(ctx, readServer).Scan(&s.version, &s.number, &s.standby, &s.readOnly, &s.encoding, &s.login, &s.database, &s.mayCreate)
+	err := m.pool.QueryRow(ctx, readServer).Scan(&s.version, &s.number, &s.standby, &s.readOnly, &s.encoding, &s.login, &s.database, &s.mayCreate, &s.mayTemp)
 	if err != nil {
 		return lastFinding(nil, "connect", fail("probe", err))
 	}
@@ -111,10 +113,18 @@ select p.need from (
     select r.name || ' on ' || s.nspname || '.' || c.relname, pg_catalog.has_table_privilege(c.oid, r.name)
     from pg_catalog.pg_class c
     join pg_catalog.pg_namespace s on s.oid = c.relnamespace
-    cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) as r (name)
+    cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE')) as r (name)
     where c.relkind in ('r', 'p')
-      and (s.nspname = $1::text and c.relname = any ($3::text[]) and r.name <> 'DELETE'
-           or s.nspname = $2::text and c.relname in ('state', 'runs', 'quarantine', 'leases'))
+      and (s.nspname = $1::text and c.relname = any ($3::text[]) and r.name not in ('DELETE', 'TRUNCATE')
+           or s.nspname = $2::text and c.relname in ('state', 'runs', 'quarantine', 'leases', 'passes') and r.name <> 'TRUNCATE'
+           or s.nspname = $2::text and c.relname in (select 'staging_' || w from unnest($3::text[]) w) and r.name <> 'UPDATE')
+    union all
+    -- Only its owner may add a column to a table of an earlier release.
+    select 'ownership of ' || s.nspname || '.' || c.relname, pg_catalog.pg_has_role(c.relowner, 'USAGE')
+    from pg_catalog.pg_class c join pg_catalog.pg_namespace s on s.oid = c.relnamespace
+    where c.relkind in ('r', 'p')
+      and (s.nspname = $1::text and c.relname = any ($6::text[])
+           or $5::boolean and s.nspname = $2::text and c.relname in ('state', 'runs'))
 ) p where not p.given order by 1`
 
 // lacking lists the rights that the login needs and has not.
@@ -123,8 +133,11 @@ func (m *Mirror) lacking(ctx context.Context, s server, state migrations.State, 
 	if len(state.Schemas) > 0 && !s.mayCreate {
 		lacking = append(lacking, "CREATE on database "+s.database)
 	}
+	if !s.mayTemp {
+		lacking = append(lacking, "TEMPORARY on database "+s.database)
+	}
 	rows, err := m.pool.Query(ctx, readRights, m.layout.Schema(), m.layout.Schema()+"_sync", resources,
-		state.Pending(), state.Version < state.Latest)
+		state.Pending(), state.Version < state.Latest, state.Resources)
 	if err != nil {
 		return nil, err
 	}

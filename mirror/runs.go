@@ -60,7 +60,8 @@ with ended as (
     set mode = $3::text, outcome = $4::text, code = $5::text, message = $6::text, request_id = $7::text,
         ended_at = coalesce($8::timestamptz, now()), pages = $9::bigint, retries = $10::bigint,
         received = $11::bigint, inserted = $12::bigint, updated = $13::bigint, deleted = $14::bigint, revived = $15::bigint,
-        unchanged = $16::bigint, duplicates = $17::bigint, quarantined = $18::bigint, mended = $19::bigint
+        unchanged = $16::bigint, duplicates = $17::bigint, quarantined = $18::bigint, mended = $19::bigint,
+        staged = $20::bigint
     where id = $1::bigint and resource = $2::text
 ), noted as (
     update {sync}.state
@@ -83,6 +84,6 @@ func (m *Mirror) EndRun(ctx context.Context, r Run) error {
 	defer cancel()
 	c := r.Counts
 	_, err := m.pool.Exec(ctx, m.layout.Render(endRun), r.ID, r.Resource, r.Mode, r.Outcome, r.Code, storable(r.Message), storable(r.RequestID),
-		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended)
+		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended, c.Staged)
 	return fail("end run of "+r.Resource, err)
 }

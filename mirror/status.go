@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -37,6 +38,24 @@ type ResourceStatus struct {
 	LastError     *LastError `json:"last_error"`
 	Lease         *Holder    `json:"lease"` // nil when nobody holds it
 	LastRun       *Run       `json:"last_run"`
+
+	Pass          *PassStatus `json:"pass"`           // nil when nothing is staged
+	RebuiltAt     *time.Time  `json:"rebuilt_at"`     // when the last rebuild was merged
+	RebuildReason string      `json:"rebuild_reason"` // of that rebuild
+	VerifiedAt    *time.Time  `json:"verified_at"`
+	VerifiedDrift *Difference `json:"verified_drift"` // what that verification found
+}
+
+// PassStatus is a full pass in staging.
+type PassStatus struct {
+	Purpose    Purpose     `json:"purpose"`
+	Phase      string      `json:"phase"` // "paging", "complete" or "held"
+	Reason     string      `json:"reason"`
+	Pages      int64       `json:"pages"`
+	Rows       int64       `json:"rows"`
+	Restarts   int64       `json:"restarts"` // how often it was begun anew
+	StartedAt  time.Time   `json:"started_at"`
+	Difference *Difference `json:"difference"` // what a merge would do, when the deletion fuse holds it
 }
 
 // LastError is why the last run failed, until a round is complete again.
@@ -111,13 +130,60 @@ func (m *Mirror) readStatus(ctx context.Context, resources []string, status *Sta
 		if r.LastRun, err = m.lastRun(ctx, r.Resource); err != nil {
 			return err
 		}
+		if err := m.readPasses(ctx, r); err != nil {
+			return err
+		}
 	}
 	return err
 }
 
+const readPasses = `
+select s.rebuilt_at, s.rebuild_reason, s.verified_at, s.verified_drift::text,
+       p.purpose, case when p.held then 'held' when p.complete then 'complete' else 'paging' end,
+       p.reason, p.pages, p.rows, p.restarts, p.started_at, p.held_difference::text
+from {sync}.state s left join {sync}.passes p on p.resource = s.resource
+where s.resource = $1::text`
+
+// readPasses fills in what full passes found and the one that is staged.
+func (m *Mirror) readPasses(ctx context.Context, r *ResourceStatus) error {
+	var (
+		drift, reason, difference *string
+		purpose                   *Purpose
+		phase                     string
+		pages, rows, restarts     *int64
+		started                   *time.Time
+	)
+	err := m.pool.QueryRow(ctx, m.layout.Render(readPasses), r.Resource).Scan(&r.RebuiltAt, &r.RebuildReason, &r.VerifiedAt, &drift,
+		&purpose, &phase, &reason, &pages, &rows, &restarts, &started, &difference)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.RebuiltAt, r.VerifiedAt = utc(r.RebuiltAt), utc(r.VerifiedAt)
+	if r.VerifiedDrift, err = readDifference(drift); err != nil || purpose == nil {
+		return err
+	}
+	r.Pass = &PassStatus{
+		Purpose: *purpose, Phase: phase, Reason: *reason, Pages: *pages, Rows: *rows, Restarts: *restarts, StartedAt: started.UTC(),
+	}
+	r.Pass.Difference, err = readDifference(difference)
+	return err
+}
+
+func readDifference(text *string) (*Difference, error) {
+	if text == nil {
+		return nil, nil
+	}
+	var d Difference
+	err := json.Unmarshal([]byte(*text), &d)
+	return &d, err
+}
+
 const readLastRun = `
 select id, resource, mode, outcome, code, message, request_id, host, pid, started_at, ended_at, pages, retries,
-       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended
+       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended, staged
 from {sync}.runs where resource = $1::text order by id desc limit 1`
 
 func (m *Mirror) lastRun(ctx context.Context, resource string) (*Run, error) {
@@ -125,7 +191,7 @@ func (m *Mirror) lastRun(ctx context.Context, resource string) (*Run, error) {
 	c := &r.Counts
 	err := m.pool.QueryRow(ctx, m.layout.Render(readLastRun), resource).Scan(&r.ID, &r.Resource, &r.Mode, &r.Outcome, &r.Code, &r.Message,
 		&r.RequestID, &r.Host, &r.PID, &r.StartedAt, &r.EndedAt, &r.Pages, &r.Retries,
-		&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended)
+		&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended, &c.Staged)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

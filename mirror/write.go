@@ -24,6 +24,7 @@ with input as materialized (
            row_number() over (order by i.n) as n,
            t.id is not null as known,
            case when i.tombstone then coalesce(t.deleted_at, i.deleted_at, i.modify_time, now()) end as deleted_at,
+           case when i.tombstone then 'tombstone' end as delete_reason,
            case when i.tombstone and t.deleted_at is null then 'deleted'
                 when not i.tombstone and t.deleted_at is not null then 'revived'
                 when t.id is null then 'inserted'
@@ -58,14 +59,15 @@ with input as materialized (
     where s.resource = $1::text and s.epoch = $2::bigint
     returning s.epoch, s.change_seq - y.changed as base
 ), written as (
-    insert into {table} as t (id, record, modify_time, deleted_at, version, snapshot_id, synced_at, change_seq, content_hash)
-    select c.id, c.record::jsonb, c.modify_time, c.deleted_at, c.version, nullif($10::text, ''), now(), f.base + c.n, c.content_hash
+    insert into {table} as t (id, record, modify_time, deleted_at, version, snapshot_id, synced_at, change_seq, content_hash, delete_reason)
+    select c.id, c.record::jsonb, c.modify_time, c.deleted_at, c.version, nullif($10::text, ''), now(), f.base + c.n, c.content_hash, c.delete_reason
     from changed c cross join fence f
     order by c.n
     on conflict (id) do update
     set record = excluded.record, modify_time = excluded.modify_time, deleted_at = excluded.deleted_at,
         version = excluded.version, snapshot_id = excluded.snapshot_id, synced_at = excluded.synced_at,
-        change_seq = excluded.change_seq, content_hash = excluded.content_hash
+        change_seq = excluded.change_seq, content_hash = excluded.content_hash,
+        delete_reason = excluded.delete_reason
     returning 1
 )
 select coalesce((select epoch from fence), 0), changed, (select count(*) from written), inserted, updated, deleted, revived

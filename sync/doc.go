@@ -23,9 +23,12 @@
 //   - policy.go: what to do about an error. Pure; the only such table.
 //   - retry.go: how long to wait, and the loops that wait.
 //   - preflight.go: may this service token scan, and is it the same tenant?
-//   - round.go: the pages of one round, the next one fetched while the
-//     current one commits.
-//   - engine.go: leases, the run log, the resources side by side.
+//   - walk.go: a resource's pages, the next one fetched while the current one
+//     commits.
+//   - round.go: pages of changes into the readers' table.
+//   - rebuild.go: full passes into staging, and what becomes of them: merge,
+//     dry run, verification.
+//   - engine.go, seat.go: tasks, leases, the run log, the resources side by side.
 //
 // No file here imports the standard library's package of the same name:
 // channels, errgroup and PostgreSQL hold the state.

@@ -193,9 +193,8 @@ func TestAFourthResourceIsDataNotCode(t *testing.T) {
 
 func TestEveryCodeInEveryPlaceIsJudgedAlike(t *testing.T) {
 	want := map[string]remote.Code{ // of those that end a run
-		remotetest.PermissionDenied:  remote.PermissionDenied,
-		remotetest.InvalidArgument:   remote.InvalidArgument,
-		remotetest.SyncCursorExpired: remote.CursorExpired,
+		remotetest.PermissionDenied: remote.PermissionDenied,
+		remotetest.InvalidArgument:  remote.InvalidArgument,
 	}
 	for code, wanted := range want {
 		for _, place := range remotetest.Places() {
@@ -262,26 +261,5 @@ func onceAtPage(resource string, n int, f func()) func(remotetest.Call) {
 		if k == n {
 			f()
 		}
-	}
-}
-
-func TestAnExpiredPositionIsNotedDurably(t *testing.T) {
-	w := newWorld(t)
-	w.xiaoqu.Seed(25, 5, 0)
-	w.mustRun(t, "users", "properties")
-	w.xiaoqu.ExpireTokens("users")
-	by := w.run(t.Context(), "users", "properties")
-	var e *remote.Error
-	if !errors.As(by["users"].Err, &e) || e.Code != remote.CursorExpired || e.RequestID == "" {
-		t.Errorf("users: %v", by["users"].Err)
-	}
-	if by["properties"].Result != sync.Synced {
-		t.Errorf("properties: %+v", by["properties"])
-	}
-	if o := w.run(t.Context(), "users")["users"]; !errors.Is(o.Err, sync.ErrRebuildNeeded) {
-		t.Errorf("the next run: %v", o.Err)
-	}
-	if n := w.count(t, "select count(*) from xiaoqu.users_live"); n != 25 {
-		t.Errorf("readers see %d rows, want 25", n)
 	}
 }

@@ -2,7 +2,6 @@ package sync
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,9 +15,15 @@ import (
 type Options struct {
 	TimeZone *time.Location // of times in records that name none
 	Limit    int            // records a page, 1 to 200 (contract §4.3)
-	Holder   mirror.Holder  // how this process signs leases and runs
-	Logger   *zap.Logger    // required
-	Watch    func(Progress) // may be nil; called from several goroutines
+	// MaxDeleteRatio is the share of the live rows above which a rebuild's
+	// deletions are held, 0 to 1.
+	MaxDeleteRatio float64
+	Holder         mirror.Holder // how this process signs leases and runs
+	// Wait is how long to wait for a lease that another worker holds; 0 steps
+	// aside at once.
+	Wait   time.Duration
+	Logger *zap.Logger    // required
+	Watch  func(Progress) // may be nil; called from several goroutines
 	// Clean takes secrets and personal data out of a text that will be stored.
 	Clean func(string) string
 }
@@ -26,34 +31,84 @@ type Options struct {
 // Engine runs rounds. It keeps no state between two of them.
 type Engine struct {
 	source Source
-	ledger Ledger
-	desk   Desk
+	mirror Mirror
 	opts   Options
 }
 
 // NewEngine wires an engine; it owns none of its parts.
-func NewEngine(source Source, ledger Ledger, desk Desk, o Options) *Engine {
-	return &Engine{source: source, ledger: ledger, desk: desk, opts: o}
+func NewEngine(source Source, m Mirror, o Options) *Engine {
+	return &Engine{source: source, mirror: m, opts: o}
+}
+
+// task is what to do with a resource that this worker holds.
+type task struct {
+	mode   string // for the run log; "" is by what the checkpoint says
+	local  bool   // the remote is not asked
+	do     func(*job, context.Context) error
+	result Result // when do succeeded
 }
 
 // Sync brings the resources up to date, side by side, and returns one outcome
 // for each, in the order given. One resource's failure does not stop the
-// others. When another worker holds a resource, this one steps aside.
+// others. When another worker holds a resource, this one steps aside. A
+// resource that needs a rebuild is rebuilt.
 func (e *Engine) Sync(ctx context.Context, resources []string) []Outcome {
+	return e.each(ctx, resources, task{do: (*job).sync, result: Synced})
+}
+
+// Rebuild makes the mirror of the resources anew, or goes on with a rebuild
+// that is under way. Readers see the rows of before until one transaction
+// brings the differences.
+func (e *Engine) Rebuild(ctx context.Context, resources []string) []Outcome {
+	return e.each(ctx, resources, task{mode: modeRebuild, do: (*job).ask, result: Synced})
+}
+
+// Plan does all of a rebuild but the merge, and reports the differences.
+func (e *Engine) Plan(ctx context.Context, resources []string) []Outcome {
+	return e.each(ctx, resources, task{mode: "plan", do: (*job).plan, result: Planned})
+}
+
+// Apply merges exactly what the last Plan staged, if the mirror has not moved
+// since.
+func (e *Engine) Apply(ctx context.Context, resources []string, acceptDeletes bool) []Outcome {
+	do := func(j *job, ctx context.Context) error { return j.apply(ctx, acceptDeletes) }
+	return e.each(ctx, resources, task{mode: "apply", local: true, do: do, result: Synced})
+}
+
+// Accept lets a rebuild through that the deletion fuse holds.
+func (e *Engine) Accept(ctx context.Context, resources []string) []Outcome {
+	return e.each(ctx, resources, task{mode: "accept", local: true, do: (*job).accept, result: Synced})
+}
+
+// Abort drops a rebuild or a plan.
+func (e *Engine) Abort(ctx context.Context, resources []string) []Outcome {
+	return e.each(ctx, resources, task{mode: "abort", local: true, do: (*job).abort, result: Aborted})
+}
+
+// Verify compares the mirror with a full pass and never writes it.
+func (e *Engine) Verify(ctx context.Context, resources []string) []Outcome {
+	return e.each(ctx, resources, task{mode: "verify", do: (*job).verify, result: Verified})
+}
+
+func (e *Engine) each(ctx context.Context, resources []string, t task) []Outcome {
 	outcomes := make([]Outcome, len(resources))
-	seats := e.signIn(ctx, resources, outcomes)
+	seats := e.signIn(ctx, resources, t, outcomes)
 	if len(seats) == 0 {
 		return outcomes
 	}
-	verdicts, tenant := e.preflight(ctx, seats)
+	var verdicts map[string]error
+	tenant := ""
+	if !t.local {
+		verdicts, tenant = e.preflight(ctx, seats)
+	}
 	var g errgroup.Group
 	for _, s := range seats {
 		g.Go(func() error {
-			err := verdicts[s.resource]
+			err := verdicts[s.job.resource]
 			if err == nil {
-				err = guard(func() error { return e.work(ctx, s, tenant) })
+				err = guard(func() error { return e.work(ctx, s, t, tenant) })
 			}
-			e.signOut(ctx, s, err)
+			e.signOut(ctx, s, t, err)
 			return nil
 		})
 	}
@@ -61,73 +116,14 @@ func (e *Engine) Sync(ctx context.Context, resources []string) []Outcome {
 	return outcomes
 }
 
-// seat is a resource that this worker holds.
-type seat struct {
-	resource string
-	lease    *mirror.Lease
-	began    time.Time
-	round    *round
-	out      *Outcome
-	log      *zap.Logger
-}
-
-// signIn takes the leases and opens the runs. What it could not take is
-// already settled in outcomes.
-func (e *Engine) signIn(ctx context.Context, resources []string, outcomes []Outcome) []*seat {
-	var seats []*seat
-	for i, r := range resources {
-		outcomes[i].Resource = r
-		s, err := e.sit(ctx, r, &outcomes[i])
-		var held *mirror.HeldError
-		switch {
-		case errors.As(err, &held):
-			outcomes[i].Result, outcomes[i].Holder = SteppedAside, &held.Holder
-			e.opts.Logger.Info("another worker holds the resource; stepping aside", zap.String("resource", r),
-				zap.String("host", held.Holder.Host), zap.Int("pid", held.Holder.PID), zap.Time("since", held.Holder.Since))
-		case err != nil:
-			outcomes[i].Result, outcomes[i].Err = settle(ctx, err), err
-		default:
-			seats = append(seats, s)
-		}
-	}
-	return seats
-}
-
-func (e *Engine) sit(ctx context.Context, resource string, out *Outcome) (*seat, error) {
-	lease, err := e.desk.Lease(ctx, resource, e.opts.Holder)
-	if err != nil {
-		return nil, err
-	}
-	log := e.opts.Logger.With(zap.String("resource", resource))
-	s := &seat{resource: resource, lease: lease, began: time.Now(), out: out, log: log}
-	s.round = &round{
-		resource: resource, source: e.source, ledger: e.ledger, limit: e.opts.Limit, asking: e.opts.Limit, zone: e.opts.TimeZone,
-		caller: &caller{source: e.source, log: log}, log: log, watch: e.opts.Watch,
-	}
-	if s.round.at, err = e.ledger.Checkpoint(ctx, resource); err == nil {
-		out.Mode = mode(s.round.at)
-		s.round.run = mirror.Run{
-			Resource: resource, Mode: out.Mode, Host: e.opts.Holder.Host, PID: e.opts.Holder.PID, StartedAt: s.began,
-		}
-		s.round.run.ID, err = e.desk.BeginRun(ctx, s.round.run)
-	}
-	if err != nil {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOutTime)
-		defer cancel()
-		lease.Release(last)
-		return nil, err
-	}
-	return s, nil
-}
-
 // preflight asks once for all seats. Its error, when there is one, is every
 // seat's verdict.
 func (e *Engine) preflight(ctx context.Context, seats []*seat) (verdicts map[string]error, tenant string) {
 	names := make([]string, len(seats))
 	for i, s := range seats {
-		names[i] = s.resource
+		names[i] = s.job.resource
 	}
-	known, err := e.desk.Tenant(ctx)
+	known, err := e.mirror.Tenant(ctx)
 	if err == nil {
 		var id remote.Identity
 		if id, verdicts, err = e.present(ctx, known, names); err == nil {
@@ -141,8 +137,8 @@ func (e *Engine) preflight(ctx context.Context, seats []*seat) (verdicts map[str
 	return verdicts, ""
 }
 
-// work follows the round for as long as the lease holds.
-func (e *Engine) work(ctx context.Context, s *seat, tenant string) error {
+// work does the task for as long as the lease holds.
+func (e *Engine) work(ctx context.Context, s *seat, t task, tenant string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
@@ -152,73 +148,14 @@ func (e *Engine) work(ctx context.Context, s *seat, tenant string) error {
 		case <-ctx.Done():
 		}
 	}()
-	s.log.Info("sync begins", zap.String("mode", s.out.Mode), zap.Int64("run", s.round.run.ID))
-	if s.round.at.Phase == mirror.PhaseRebuild {
-		return ErrRebuildNeeded
-	}
-	if tenant != "" && s.round.at.Tenant == "" {
-		at, err := e.ledger.Adopt(ctx, s.round.at, tenant)
+	j := s.job
+	j.log.Info("run begins", zap.String("mode", s.out.Mode), zap.Int64("run", j.run.ID))
+	if tenant != "" && j.at.Tenant == "" {
+		at, err := e.mirror.Adopt(ctx, j.at, tenant)
 		if err != nil {
 			return err
 		}
-		s.round.at = at
+		j.at = at
 	}
-	return s.round.follow(ctx)
-}
-
-// signOut closes the run and gives the lease back, also when the run was
-// asked to stop: the log then says so instead of waiting for the next start.
-func (e *Engine) signOut(ctx context.Context, s *seat, err error) {
-	r, out := s.round, s.out
-	out.Result, out.Err = settle(ctx, err), err
-	out.Pages, out.Counts, out.Retries = r.run.Pages, r.run.Counts, r.run.Retries+r.caller.retries
-	out.RequestID = r.run.RequestID
-	if out.Result == Synced {
-		out.DataCutoffAt = r.at.DataCutoffAt
-	}
-	out.Seconds = time.Since(s.began).Seconds()
-
-	r.run.Outcome, r.run.Retries = string(out.Result), out.Retries
-	if err != nil {
-		code, requestID := codeOf(err)
-		r.run.Message = e.opts.Clean(err.Error())
-		if out.Result == Failed { // a wanted stop is no error of the resource
-			r.run.Code = code
-		}
-		if requestID != "" {
-			r.run.RequestID, out.RequestID = requestID, requestID
-		}
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOutTime)
-	defer cancel()
-	if endErr := e.desk.EndRun(last, r.run); endErr != nil {
-		s.log.Warn("the run log could not be closed; the next start will", zap.Error(endErr))
-	}
-	s.lease.Release(last)
-	s.logEnd()
-}
-
-// signOutTime bounds the bookkeeping after the last page, so that a stop
-// stays under ten seconds.
-const signOutTime = 3 * time.Second
-
-func (s *seat) logEnd() {
-	fields := []zap.Field{
-		zap.String("result", string(s.out.Result)), zap.Int64("pages", s.out.Pages),
-		zap.Int64("received", s.out.Counts.Received), zap.Int64("stored", s.out.Counts.Stored()),
-		zap.Int64("unchanged", s.out.Counts.Unchanged), zap.Int64("quarantined", s.out.Counts.Quarantined),
-		zap.Float64("seconds", s.out.Seconds), zap.String("request_id", s.out.RequestID),
-	}
-	var p *PanicError
-	if errors.As(s.out.Err, &p) {
-		fields = append(fields, zap.ByteString("stack", p.Stack))
-	}
-	switch s.out.Result {
-	case Failed:
-		s.log.Error("sync failed", append(fields, zap.Error(s.out.Err))...)
-	case Synced:
-		s.log.Info("sync done", fields...)
-	default:
-		s.log.Info("sync ended early", append(fields, zap.NamedError("reason", s.out.Err))...)
-	}
+	return t.do(j, ctx)
 }

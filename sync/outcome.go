@@ -16,6 +16,11 @@ type Result string
 const (
 	Synced       Result = "synced"        // the round ended with its last page
 	SteppedAside Result = "stepped_aside" // another worker has the resource
+	Planned      Result = "planned"       // a dry run is staged; see Difference
+	Aborted      Result = "aborted"       // what was staged is dropped
+	Verified     Result = "verified"      // the mirror equals the remote
+	Drifted      Result = "drifted"       // it does not; see Difference
+	Held         Result = "held"          // the deletion fuse holds a rebuild; see Difference
 	Failed       Result = "failed"        // see Err; the checkpoint stands at the last whole page
 	Interrupted  Result = "interrupted"   // asked to stop; the next run resumes
 )
@@ -24,7 +29,7 @@ const (
 type Outcome struct {
 	Resource     string         `json:"resource"`
 	Result       Result         `json:"result"`
-	Mode         string         `json:"mode,omitempty"` // first, incremental, resumed
+	Mode         string         `json:"mode,omitempty"` // first, incremental, resumed, rebuild, plan, apply, accept, abort, verify
 	Pages        int64          `json:"pages"`
 	Counts       mirror.Counts  `json:"counts"`
 	Retries      int64          `json:"retries"`
@@ -32,7 +37,10 @@ type Outcome struct {
 	DataCutoffAt *time.Time     `json:"data_cutoff_at,omitempty"` // of a complete round
 	RequestID    string         `json:"request_id,omitempty"`     // of the last page or of the failure
 	Holder       *mirror.Holder `json:"holder,omitempty"`         // who has it, when stepped aside
-	Err          error          `json:"-"`
+	// Difference is what a rebuild held back, a dry run would do, or a
+	// verification found.
+	Difference *mirror.Difference `json:"difference,omitempty"`
+	Err        error              `json:"-"`
 }
 
 // The modes of a run.
@@ -40,11 +48,14 @@ const (
 	modeFirst       = "first"
 	modeIncremental = "incremental"
 	modeResumed     = "resumed"
+	modeRebuild     = "rebuild"
 )
 
 // mode names what a run that starts at cp is about to do.
 func mode(cp mirror.Checkpoint) string {
 	switch {
+	case cp.Phase == mirror.PhaseRebuild:
+		return modeRebuild
 	case cp.Pages > 0:
 		return modeResumed
 	case cp.SyncToken == "":
@@ -58,11 +69,17 @@ func mode(cp mirror.Checkpoint) string {
 // connection that held it is gone and another worker may have taken over.
 var ErrLeaseLost = errors.New("sync: the database connection that held the lease broke; did PostgreSQL restart?")
 
-// settle turns the error that ended a round into a result.
-func settle(ctx context.Context, err error) Result {
+// ErrDrift is a verification that found differences which no change explains.
+var ErrDrift = errors.New("sync: the mirror differs from the remote, and no change since explains it")
+
+// settle turns the error that ended a task into a result.
+func settle(ctx context.Context, err error, t task) Result {
+	var fuse *mirror.FuseError
 	switch {
 	case err == nil:
-		return Synced
+		return t.result
+	case errors.As(err, &fuse), errors.Is(err, ErrHeld):
+		return Held
 	case errors.Is(err, ErrLeaseLost):
 		return Failed
 	case ctx.Err() != nil:
@@ -88,17 +105,19 @@ func codeOf(err error) (code, requestID string) {
 		return string(remoteErr.Code), remoteErr.RequestID
 	case errors.As(err, &refusal):
 		return refusal.Reason, refusal.RequestID
+	case errors.Is(err, mirror.ErrMoved):
+		return "PLAN_OUTDATED", ""
 	case errors.As(err, &named):
 		return named.Name(), ""
-	case errors.Is(err, ErrRebuildNeeded):
-		return string(remote.CursorExpired), ""
+	case errors.Is(err, ErrHeld), errors.As(err, new(*mirror.FuseError)):
+		return "REBUILD_HELD", ""
+	case errors.Is(err, ErrDrift):
+		return "DRIFT", ""
+	case errors.Is(err, mirror.ErrStagingLost):
+		return "STAGING_LOST", ""
 	case errors.Is(err, ErrLeaseLost):
 		return "LEASE_LOST", ""
 	default:
 		return "INTERNAL", ""
 	}
 }
-
-// ErrRebuildNeeded ends a run of a resource whose position the remote has
-// forgotten. Readers keep the rows they have.
-var ErrRebuildNeeded = errors.New("sync: the remote no longer knows this mirror's position; a rebuild is needed")

@@ -103,14 +103,7 @@ func (w *world) connect(t testing.TB) *remote.Client {
 
 // run syncs once and returns the outcomes by resource.
 func (w *world) run(ctx context.Context, resources ...string) map[string]sync.Outcome {
-	e := sync.NewEngine(w.client, w.mirror, w.mirror, sync.Options{
-		TimeZone: time.UTC, Limit: w.limit, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch, Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
-	})
-	by := map[string]sync.Outcome{}
-	for _, o := range e.Sync(ctx, resources) {
-		by[o.Resource] = o
-	}
-	return by
+	return w.task(ctx, (*sync.Engine).Sync, resources...)
 }
 
 // mustRun is run where everything must end well.
@@ -179,10 +172,26 @@ func exact(t testing.TB, text string) any {
 // reset empties the mirror, as if nothing had ever been synchronized.
 func (w *world) reset(t testing.TB) {
 	t.Helper()
-	w.read(t, "truncate xiaoqu.users, xiaoqu.properties, xiaoqu.contracts, xiaoqu_sync.state")
+	w.read(t, "truncate xiaoqu.users, xiaoqu.properties, xiaoqu.contracts, xiaoqu_sync.state, xiaoqu_sync.passes")
 }
 
 func median(xs []float64) float64 {
 	s := slices.Sorted(slices.Values(xs))
 	return s[len(s)/2]
+}
+
+// task does what an operator may ask of the engine beside a sync.
+func (w *world) task(ctx context.Context, task func(*sync.Engine, context.Context, []string) []sync.Outcome, resources ...string) map[string]sync.Outcome {
+	by := map[string]sync.Outcome{}
+	for _, o := range task(w.engine(), ctx, resources) {
+		by[o.Resource] = o
+	}
+	return by
+}
+
+func (w *world) engine() *sync.Engine {
+	return sync.NewEngine(w.client, w.mirror, sync.Options{
+		TimeZone: time.UTC, Limit: w.limit, MaxDeleteRatio: 0.3, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch,
+		Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
+	})
 }

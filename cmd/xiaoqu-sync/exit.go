@@ -77,6 +77,8 @@ func classify(err error) failure {
 		database  *mirror.Error
 		strict    quarantinedError
 		unfit     checkError
+		fuse      *mirror.FuseError
+		heldLease *mirror.HeldError
 	)
 	switch {
 	case errors.As(err, &run):
@@ -97,13 +99,31 @@ func classify(err error) failure {
 		f.suggestions = []string{refusal.Hint}
 	case errors.As(err, &key):
 		ofCredentials(&f, key)
+	case errors.Is(err, mirror.ErrMoved):
+		f.exit, f.code = exitUsage, "PLAN_OUTDATED"
+		f.suggestions = []string{"make the dry run again: the mirror has changed since"}
 	case errors.As(err, &database):
 		ofDatabase(&f, database)
 	case errors.As(err, &remoteErr):
 		ofRemote(&f, remoteErr)
-	case errors.Is(err, sync.ErrRebuildNeeded):
-		f.exit, f.code = exitContract, string(remote.CursorExpired)
-		f.suggestions = []string{"readers keep the rows they have; the resource waits for a rebuild"}
+	case errors.As(err, &fuse), errors.Is(err, sync.ErrHeld):
+		f.exit, f.code = exitHeld, "REBUILD_HELD"
+		f.suggestions = []string{
+			"look at what it would delete: xiaoqu-sync status --output json",
+			"xiaoqu-sync rebuild RESOURCE --accept-deletes, if that is right; --abort or another rebuild, if not",
+		}
+	case errors.Is(err, sync.ErrDrift):
+		f.exit, f.code = exitContract, "DRIFT"
+		f.suggestions = []string{"xiaoqu-sync rebuild RESOURCE makes it equal; keep the report for Xiaoqu's support"}
+	case errors.Is(err, mirror.ErrStagingLost):
+		f.exit, f.code, f.retryable = exitBackend, "STAGING_LOST", true
+	case errors.Is(err, sync.ErrNothingHeld), errors.Is(err, sync.ErrNothingPlanned), errors.Is(err, sync.ErrNothingToAbort),
+		errors.Is(err, sync.ErrNeverSynced), errors.Is(err, sync.ErrUnderWay):
+		f.exit, f.code = exitUsage, "NOT_APPLICABLE"
+		f.suggestions = []string{"xiaoqu-sync status"}
+	case errors.As(err, &heldLease):
+		f.exit, f.code, f.retryable = exitBackend, "BUSY", true
+		f.suggestions = []string{"wait for the other run to end"}
 	case errors.Is(err, sync.ErrLeaseLost):
 		f.exit, f.code, f.retryable = exitBackend, "LEASE_LOST", true
 		f.suggestions = []string{"check PostgreSQL; nothing is lost, the next run goes on at the last whole page"}
@@ -161,7 +181,7 @@ func ofRemote(f *failure, e *remote.Error) {
 		f.suggestions = []string{"nothing is lost: the next run goes on at the last whole page"}
 	case remote.CursorExpired:
 		f.exit = exitContract
-		f.suggestions = []string{"readers keep the rows they have; the resource waits for a rebuild"}
+		f.suggestions = []string{"readers keep the rows they have; the next sync begins the rebuild again"}
 	default:
 		f.exit = exitContract
 		f.suggestions = []string{"the mirror stands at the last whole page; give the request id to Xiaoqu's support"}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
 func (p *program) statusVerb() *cobra.Command {
@@ -46,6 +47,12 @@ func (s statusAnswer) text(w io.Writer) {
 	}
 	t.flush()
 	for _, r := range s.Resources {
+		if p := r.Pass; p != nil {
+			fmt.Fprintf(w, "\n%s: a full pass for %s is %s: %d pages, %d rows, begun %s\n", r.Resource, p.Purpose, p.Phase, p.Pages, p.Rows, clock(&p.StartedAt))
+			if p.Difference != nil {
+				describe(w, sync.Outcome{Resource: r.Resource, Result: sync.Held, Difference: p.Difference})
+			}
+		}
 		if e := r.LastError; e != nil {
 			fmt.Fprintf(w, "\n%s: last error %s at %s (request %s)\n  %s\n", r.Resource, e.Code, clock(&e.At), dash(e.RequestID), e.Message)
 		}
@@ -69,8 +76,11 @@ func (s statusAnswer) warnings() []string {
 		switch {
 		case r.LastSuccessAt == nil:
 			ws = append(ws, r.Resource+": never synchronized completely")
+		case r.Pass != nil && r.Pass.Difference != nil:
+			ws = append(ws, fmt.Sprintf("%s: a rebuild is held, it would delete %d of %d rows; readers see the rows of %s",
+				r.Resource, r.Pass.Difference.Deletes(), r.Pass.Difference.Live, clock(r.DataCutoffAt)))
 		case r.Phase == mirror.PhaseRebuild:
-			ws = append(ws, r.Resource+": needs a rebuild; readers see the rows of "+clock(r.DataCutoffAt))
+			ws = append(ws, r.Resource+": is being rebuilt; readers see the rows of "+clock(r.DataCutoffAt))
 		}
 		if r.Quarantined > 0 {
 			ws = append(ws, fmt.Sprintf("%s: %d records in quarantine", r.Resource, r.Quarantined))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,34 +26,47 @@ steps aside and exits 0.`,
   xiaoqu-sync sync users contracts --output json
   XIAOQU_LOG_LEVEL=debug xiaoqu-sync sync`,
 		RunE: p.verb(func(ctx context.Context, a *app, args []string) (answer, error) {
-			return a.syncOnce(ctx, args, strict)
+			report, err := a.work(ctx, args, 0, (*sync.Engine).Sync)
+			if err != nil {
+				return nil, err
+			}
+			return report, report.err(strict)
 		}),
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "exit 9 when records were quarantined")
 	return c
 }
 
-// syncOnce runs the engine once and turns its outcomes into an answer.
-func (a *app) syncOnce(ctx context.Context, names []string, strict bool) (answer, error) {
+// work does a task that asks the remote, on the resources that were named.
+func (a *app) work(ctx context.Context, names []string, wait time.Duration,
+	task func(*sync.Engine, context.Context, []string) []sync.Outcome,
+) (syncReport, error) {
 	resources, err := a.chosen(names)
 	if err != nil {
-		return nil, err
+		return syncReport{}, err
 	}
 	client, err := a.remote(ctx)
 	if err != nil {
-		return nil, err
+		return syncReport{}, err
 	}
+	return a.run(ctx, client, resources, wait, task)
+}
+
+// run does a task on resources; source may be nil for one that asks nobody.
+func (a *app) run(ctx context.Context, source sync.Source, resources []string, wait time.Duration,
+	task func(*sync.Engine, context.Context, []string) []sync.Outcome,
+) (syncReport, error) {
 	if err := a.prepare(ctx, resources); err != nil {
-		return nil, err
+		return syncReport{}, err
 	}
 	line := a.progressLine(resources)
-	engine := sync.NewEngine(client, a.mirror, a.mirror, sync.Options{
-		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, Holder: a.holder(), Logger: a.log, Watch: line.watch(), Clean: a.program.redactor.String,
+	engine := sync.NewEngine(source, a.mirror, sync.Options{
+		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, MaxDeleteRatio: a.config.Rebuild.MaxDeleteRatio,
+		Holder: a.holder(), Wait: wait, Logger: a.log, Watch: line.watch(), Clean: a.program.redactor.String,
 	})
-	outcomes := engine.Sync(ctx, resources)
+	outcomes := task(engine, ctx, resources)
 	line.clear()
-	report := syncReport{Resources: outcomes}
-	return report, report.err(strict)
+	return syncReport{Resources: outcomes}, nil
 }
 
 // chosen checks the names on the command line against the configuration.
@@ -70,7 +84,7 @@ func (a *app) chosen(names []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// syncReport is the answer of sync.
+// syncReport is the answer of the verbs that work on resources.
 type syncReport struct {
 	Resources []sync.Outcome `json:"resources"`
 }
@@ -83,13 +97,18 @@ func (r syncReport) text(w io.Writer) {
 			fmt.Sprintf("%.1fs", o.Seconds))
 	}
 	t.flush()
+	for _, o := range r.Resources {
+		if o.Difference != nil {
+			describe(w, o)
+		}
+	}
 }
 
 func resultColour(r sync.Result) colour {
 	switch r {
-	case sync.Synced:
+	case sync.Synced, sync.Verified:
 		return green
-	case sync.Failed:
+	case sync.Failed, sync.Drifted, sync.Held:
 		return red
 	default:
 		return yellow

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (p *program) purgeVerb() *cobra.Command {
+	var age string
+	c := &cobra.Command{
+		Use:   "purge [RESOURCE…] --older-than 90d",
+		Short: "Remove old tombstones for good",
+		Long: `Remove rows for good that were marked deleted longer ago than --older-than. It
+happens on request only. A reader that was away for longer than that no longer
+learns of these deletions from change_seq.`,
+		Example: "  xiaoqu-sync purge --older-than 90d\n  xiaoqu-sync purge users --older-than 720h",
+		RunE: p.localVerb(func(ctx context.Context, a *app, args []string) (answer, error) {
+			older, err := days(age)
+			if err != nil {
+				return nil, usageError{err}
+			}
+			return a.purge(ctx, args, older)
+		}),
+	}
+	c.Flags().StringVar(&age, "older-than", "", "age of the deletions: 90d, or a duration like 720h (required)")
+	return c
+}
+
+// days reads a duration that may be in days.
+func days(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if n, ok := strings.CutSuffix(text, "d"); ok {
+		var count int
+		count, err = strconv.Atoi(n)
+		d = time.Duration(count) * 24 * time.Hour
+	}
+	if err != nil || d < time.Hour || d > 100*365*24*time.Hour {
+		return 0, errors.New("--older-than takes days or a duration, from 1h to 36500d, such as 90d")
+	}
+	return d, nil
+}
+
+func (a *app) purge(ctx context.Context, names []string, older time.Duration) (answer, error) {
+	resources, err := a.chosen(names)
+	if err != nil {
+		return nil, err
+	}
+	var out purgeAnswer
+	for _, r := range resources {
+		n, err := a.purgeOne(ctx, r, older)
+		if err != nil {
+			return nil, err
+		}
+		out.Purged = append(out.Purged, purged{r, n})
+	}
+	return out, nil
+}
+
+func (a *app) purgeOne(ctx context.Context, resource string, older time.Duration) (int64, error) {
+	lease, err := a.mirror.Lease(ctx, resource, a.holder())
+	if err != nil {
+		return 0, err
+	}
+	defer lease.Release(context.WithoutCancel(ctx))
+	at, err := a.mirror.Checkpoint(ctx, resource)
+	if err != nil {
+		return 0, err
+	}
+	_, n, err := a.mirror.Purge(ctx, at, older)
+	return n, err
+}
+
+type purged struct {
+	Resource string `json:"resource"`
+	Rows     int64  `json:"rows"`
+}
+
+type purgeAnswer struct {
+	Purged []purged `json:"purged"`
+}
+
+func (p purgeAnswer) text(w io.Writer) {
+	for _, r := range p.Purged {
+		fmt.Fprintf(w, "%s: %d tombstones removed\n", r.Resource, r.Rows)
+	}
+}

@@ -1,0 +1,300 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+)
+
+// reasonAsked is why a rebuild began that an operator asked for.
+const reasonAsked = "REQUESTED"
+
+// maxPassRestarts bounds how often one run begins a full pass anew because its
+// cursor expired or its staging was lost. A remote that keeps expiring is then
+// reported instead of being asked for ever.
+const maxPassRestarts = 3
+
+// The answers to a request that does not fit what is there.
+var (
+	// ErrHeld: a rebuild is held by the deletion fuse and waits for a person.
+	ErrHeld = errors.New("sync: a rebuild is held by the deletion fuse; readers see the rows of before")
+	// ErrNothingHeld: there is no held rebuild to let through.
+	ErrNothingHeld = errors.New("sync: no rebuild is held")
+	// ErrNothingPlanned: there is no finished dry run to apply.
+	ErrNothingPlanned = errors.New("sync: there is no finished dry run to apply")
+	// ErrNothingToAbort: there is neither a rebuild nor a dry run.
+	ErrNothingToAbort = errors.New("sync: there is no rebuild and no dry run to abort")
+	// ErrNeverSynced: the mirror was never complete, so there is nothing to compare.
+	ErrNeverSynced = errors.New("sync: the mirror was never complete, or waits for a rebuild: there is nothing to verify")
+)
+
+// rebuild works on the full pass until it is merged: pages go to staging, then
+// one transaction writes the differences.
+func (j *job) rebuild(ctx context.Context) error {
+	return j.withRestarts(ctx, mirror.PurposeRebuild, func() error {
+		if j.pass.Held {
+			return ErrHeld
+		}
+		if err := j.fill(ctx); err != nil {
+			return err
+		}
+		return j.merge(ctx, false)
+	})
+}
+
+// withRestarts runs f on the resource's full pass, and on a new one when that
+// one cannot be finished, a bounded number of times and ever more slowly.
+func (j *job) withRestarts(ctx context.Context, purpose mirror.Purpose, f func() error) error {
+	err := j.takePass(ctx, purpose)
+	b := newBackoff()
+	for restarts := 0; err == nil; restarts++ {
+		err = f()
+		if err == nil || !startsOver(err) || restarts == maxPassRestarts {
+			return err
+		}
+		d := pause(b, nil)
+		j.log.Warn("the full pass cannot be finished; beginning it again", zap.Int("restart", restarts+1),
+			zap.Duration("wait", d), zap.Error(err))
+		if err := wait(ctx, d); err != nil {
+			return err
+		}
+		j.pass, err = j.mirror.BeginPass(ctx, j.at, purpose, j.pass.Reason)
+	}
+	return err
+}
+
+// startsOver tells the errors that a new full pass cures.
+func startsOver(err error) bool {
+	return errors.Is(err, mirror.ErrStagingLost) || judge(err, tried{}) == rebuild
+}
+
+// takePass goes on with the pass that is there for the purpose, or begins one.
+func (j *job) takePass(ctx context.Context, purpose mirror.Purpose) error {
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	if found && p.Purpose == purpose {
+		j.pass = p
+		j.log.Info("going on with the full pass", zap.String("purpose", string(purpose)), zap.Int64("pages", p.At.Pages), zap.Int64("rows", p.Rows))
+		return nil
+	}
+	reason := string(remote.CursorExpired)
+	if purpose != mirror.PurposeRebuild || j.at.SyncToken != "" {
+		reason = reasonAsked
+	}
+	return j.beginPass(ctx, purpose, reason)
+}
+
+func (j *job) beginPass(ctx context.Context, purpose mirror.Purpose, reason string) (err error) {
+	j.pass, err = j.mirror.BeginPass(ctx, j.at, purpose, reason)
+	return err
+}
+
+// fill stages the rest of the pass.
+func (j *job) fill(ctx context.Context) error {
+	if j.pass.Complete {
+		return nil
+	}
+	return j.follow(ctx, j.pass.At, j.stage)
+}
+
+// stage commits a page of a full pass to staging, with its position.
+func (j *job) stage(ctx context.Context, f fetched) error {
+	began := time.Now()
+	step := mirror.StageStep{
+		Before: j.pass, After: f.after, Batch: f.batch,
+		RunID: j.run.ID, RequestID: f.page.RequestID, Last: !f.page.HasMore,
+	}
+	var counts mirror.Counts
+	err := j.persist(ctx, func(ctx context.Context) error {
+		p, c, err := j.mirror.Stage(ctx, step)
+		counts = c
+		if err == nil {
+			j.pass = p
+		}
+		return err
+	}, func(ctx context.Context) (bool, error) {
+		p, found, err := j.mirror.Pass(ctx, j.resource)
+		if err != nil || found && p.At.Epoch == step.Before.At.Epoch {
+			return false, err
+		}
+		if !found || p.At.Epoch != step.Before.At.Epoch+1 || p.At.Cursor != step.After.Cursor {
+			return false, moved("stage " + j.resource)
+		}
+		j.pass = p
+		return true, nil
+	})
+	if err == nil {
+		j.count(f, counts, time.Since(began))
+	}
+	return err
+}
+
+// merge writes the staged result's differences into the readers' table.
+func (j *job) merge(ctx context.Context, acceptDeletes bool) error {
+	ruling := j.ruling
+	ruling.AcceptDeletes = acceptDeletes
+	before := j.at
+	return j.persist(ctx, func(ctx context.Context) error {
+		at, counts, err := j.mirror.Merge(ctx, before, j.pass, ruling)
+		if err == nil {
+			j.at = at
+			j.run.Counts = j.run.Counts.Add(counts)
+		}
+		var fuse *mirror.FuseError
+		if errors.As(err, &fuse) {
+			j.found = &fuse.Difference
+		}
+		return err
+	}, func(ctx context.Context) (bool, error) {
+		at, err := j.mirror.Checkpoint(ctx, j.resource)
+		if err != nil || at.Epoch == before.Epoch {
+			return false, err
+		}
+		if at.Epoch != before.Epoch+1 || at.SyncToken != j.pass.At.SyncToken {
+			return false, moved("merge " + j.resource)
+		}
+		j.at = at
+		return true, nil
+	})
+}
+
+// ask begins a rebuild, or goes on with one that is under way. One that is
+// held begins anew: who asks again wants today's answer.
+func (j *job) ask(ctx context.Context) error {
+	if j.at.Phase != mirror.PhaseRebuild {
+		if err := j.restart(ctx, reasonAsked, true); err != nil {
+			return err
+		}
+	}
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	if found && p.Purpose == mirror.PurposeRebuild && p.Complete {
+		if err := j.beginPass(ctx, mirror.PurposeRebuild, reasonAsked); err != nil {
+			return err
+		}
+	}
+	return j.rebuild(ctx)
+}
+
+// plan makes the full pass and compares, and leaves the result for apply.
+func (j *job) plan(ctx context.Context) error {
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	switch {
+	case err != nil:
+		return err
+	case found && p.Purpose == mirror.PurposeRebuild:
+		return ErrUnderWay
+	case found && p.Purpose == mirror.PurposePlan && p.Complete:
+		err = j.beginPass(ctx, mirror.PurposePlan, reasonAsked)
+	}
+	if err != nil {
+		return err
+	}
+	return j.withRestarts(ctx, mirror.PurposePlan, func() error {
+		if err := j.fill(ctx); err != nil {
+			return err
+		}
+		return j.compare(ctx)
+	})
+}
+
+// ErrUnderWay is the answer to a dry run while a rebuild has the staging.
+var ErrUnderWay = errors.New("sync: a rebuild of this resource is under way or held; a dry run would take its place")
+
+func (j *job) compare(ctx context.Context) error {
+	d, err := j.mirror.Compare(ctx, j.at, j.pass)
+	if err == nil {
+		j.found = &d
+	}
+	return err
+}
+
+// apply merges exactly what the last dry run staged, if the mirror has not
+// moved since.
+func (j *job) apply(ctx context.Context, acceptDeletes bool) error {
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	if !found || p.Purpose != mirror.PurposePlan || !p.Complete {
+		return ErrNothingPlanned
+	}
+	j.pass = p
+	return j.merge(ctx, acceptDeletes)
+}
+
+// accept lets a held result through.
+func (j *job) accept(ctx context.Context) error {
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	if !found || !p.Held {
+		return ErrNothingHeld
+	}
+	j.pass = p
+	return j.merge(ctx, true)
+}
+
+// abort drops what is staged. A resource whose position the remote still knows
+// goes back to its increments; another one keeps waiting for a rebuild.
+func (j *job) abort(ctx context.Context) error {
+	if j.at.Phase == mirror.PhaseRebuild {
+		at, err := j.mirror.Resume(ctx, j.at)
+		if err == nil {
+			j.at = at
+		}
+		return err
+	}
+	_, found, err := j.mirror.Pass(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return ErrNothingToAbort
+	}
+	return j.mirror.DropPass(ctx, j.resource)
+}
+
+// verify makes a full pass, reads what changed since the mirror's own
+// position, and compares. It never writes the mirror.
+func (j *job) verify(ctx context.Context) error {
+	if j.at.Phase != mirror.PhaseIncremental || j.at.SyncToken == "" {
+		return ErrNeverSynced
+	}
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	switch {
+	case err != nil:
+		return err
+	case found && p.Purpose == mirror.PurposePlan:
+		j.log.Warn("a dry run that was not applied gives way to the verification")
+	case found && p.Purpose == mirror.PurposeVerify && p.Complete:
+		err = j.beginPass(ctx, mirror.PurposeVerify, reasonAsked)
+	}
+	if err != nil {
+		return err
+	}
+	return j.withRestarts(ctx, mirror.PurposeVerify, func() error {
+		if err := j.fill(ctx); err != nil {
+			return err
+		}
+		since := mirror.Checkpoint{Resource: j.resource, SyncToken: j.at.SyncToken}
+		explain := func(ctx context.Context, f fetched) error { return j.mirror.Explain(ctx, j.pass, f.batch) }
+		if err := j.follow(ctx, since, explain); err != nil {
+			return err
+		}
+		if err := j.compare(ctx); err != nil {
+			return err
+		}
+		return j.mirror.Verified(ctx, j.pass, *j.found)
+	})
+}
