@@ -58,6 +58,7 @@ from (
     from (select ctid as place, id, tombstone, content_hash from {staging} where not explains) s
     full join {table} t on t.id = s.id
     where case when s.id is null then t.deleted_at is null
+               when s.content_hash is null then false -- spared: what the mirror has of it stays
                when t.id is null then true
                else s.content_hash <> t.content_hash or s.tombstone <> (t.deleted_at is not null) end
 ) d`
@@ -76,7 +77,8 @@ select count(*) filter (where fate = 'inserted' and not explained),
        count(*) filter (where fate = 'inserted' and tombstone),
        count(*) filter (where place is not null),
        (select count(*) from {table}),
-       (select count(*) from {table} where deleted_at is null)
+       (select count(*) from {table} where deleted_at is null),
+       (select count(*) from {staging} where content_hash is null and not explains)
 from pg_temp.difference`
 
 // Compare says what a merge of the pass would do, and does nothing: it runs in a
@@ -96,7 +98,7 @@ func (m *Mirror) Compare(ctx context.Context, before Checkpoint, p Pass) (Differ
 			return err
 		}
 		d = w.difference
-		_, err = conn.Exec(ctx, "rollback; begin") // leaves an empty transaction to commit
+		_, err = conn.Exec(ctx, "rollback")
 		return err
 	})
 	return d, m.promised(ctx, op, before.Resource, err)
@@ -119,9 +121,10 @@ func (m *Mirror) weigh(ctx context.Context, conn *pgx.Conn, op string, before Ch
 		return w, err
 	}
 	d := &w.difference
+	var spared int64
 	err := conn.QueryRow(ctx, m.layout.RenderResource(tallyDifference, before.Resource)).Scan(
-		&d.Inserted, &d.Updated, &d.Revived, &d.Tombstoned, &d.Absent, &d.Explained, &w.buried, &w.staged, &w.known, &d.Live)
-	d.Unchanged = w.pass.Rows - w.repeated - w.staged
+		&d.Inserted, &d.Updated, &d.Revived, &d.Tombstoned, &d.Absent, &d.Explained, &w.buried, &w.staged, &w.known, &d.Live, &spared)
+	d.Unchanged = w.pass.Rows - w.repeated - w.staged - spared
 	return w, err
 }
 

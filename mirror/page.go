@@ -18,6 +18,9 @@ type Batch struct {
 	refused    int64
 	mended     int64
 	notes      []note
+	// spared are the ids of refused records: the remote still has them, so a
+	// full pass must not take their rows for absent.
+	spared []string
 }
 
 // note is one line for the quarantine table.
@@ -54,7 +57,11 @@ func NewBatch(records []json.RawMessage, zone *time.Location) *Batch {
 		switch {
 		case reason != "":
 			b.refused++
-			b.note(noteRefused, reason, "", raw)
+			id := refusedID(raw)
+			if id != "" {
+				b.spared = append(b.spared, id)
+			}
+			b.note(noteRefused, reason, id, raw)
 			continue
 		case r.mended:
 			b.mended++

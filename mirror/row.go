@@ -86,6 +86,34 @@ func (d *decoder) decode(raw json.RawMessage) (row, string) {
 	return r, ""
 }
 
+// refusedID looks for the id of a record that cannot be stored; "" when it has
+// none that could be a row's.
+func refusedID(raw []byte) string {
+	const most = 64 << 10 // an id that stands behind so much is not worth the search
+	d := jsontext.NewDecoder(bytes.NewReader(raw[:min(len(raw), maxRecordBytes)]), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if d.PeekKind() != '{' {
+		return ""
+	}
+	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() == '"' && d.InputOffset() < most {
+		var name jsontext.Token
+		if name, err = d.ReadToken(); err != nil {
+			break
+		}
+		if name.String() != "id" {
+			err = d.SkipValue()
+			continue
+		}
+		value, err := d.ReadValue()
+		if err != nil {
+			return ""
+		}
+		id, _ := identity(value, true) // a U+FFFD in it may stand for anything: then it is nobody's
+		return id
+	}
+	return ""
+}
+
 // normalize checks the syntax and writes the record without spaces and with
 // minimally escaped strings. Number texts stay. What PostgreSQL cannot hold in a
 // text (NUL, lone surrogates, invalid UTF-8) becomes U+FFFD.

@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"time"
 
@@ -30,10 +29,10 @@ returning epoch`
 
 const copyStaging = `
 copy {staging} (seq, id, record, modify_time, deleted_at, tombstone, version, snapshot_id, content_hash)
-from stdin (format binary)`
+from stdin (format binary); commit`
 
-// Stage writes a page to staging and the pass's position in one transaction and
-// returns the pass as it then stands. Errors are those of Commit, compared with
+// Stage writes a page to staging and the pass's position in one transaction of two
+// round trips and returns the pass as it then stands. Errors are those of Commit, compared with
 // the pass instead of the state row; and ErrStagingLost.
 func (m *Mirror) Stage(ctx context.Context, s StageStep) (Pass, Counts, error) {
 	op := "stage " + s.Before.At.Resource
@@ -51,7 +50,7 @@ func (m *Mirror) Stage(ctx context.Context, s StageStep) (Pass, Counts, error) {
 			return err
 		}
 		after.At.Epoch = epoch
-		return m.copyRows(ctx, conn, s, b.rows)
+		return m.copyRows(ctx, conn, s, b.staged())
 	})
 	counts := Counts{
 		Received: b.received, Staged: int64(len(b.rows)), Duplicates: b.duplicates, Quarantined: b.refused, Mended: b.mended,
@@ -86,7 +85,7 @@ func (s StageStep) after(b *Batch) Pass {
 	p := s.Before
 	p.At = s.After
 	p.At.Phase, p.At.Pages, p.At.Tenant = PhaseRebuild, s.Before.At.Pages+1, s.Before.At.Tenant
-	p.Rows += int64(len(b.rows))
+	p.Rows += int64(len(b.spared) + len(b.rows))
 	p.Complete = s.Last
 	return p
 }
@@ -123,19 +122,31 @@ func (m *Mirror) movePass(ctx context.Context, conn *pgx.Conn, s StageStep, afte
 	return n[0], nil
 }
 
+// copyRows sends the rows and COMMIT in one round trip. A COPY stores all of them
+// or fails, and then the COMMIT behind it is not run.
+// staged are the rows for staging: those of spared ids are ids alone, and come
+// first, so that a record of the same page that could be stored counts instead.
+func (b *Batch) staged() []row {
+	if len(b.spared) == 0 {
+		return b.rows
+	}
+	rows := make([]row, 0, len(b.spared)+len(b.rows))
+	for _, id := range b.spared {
+		rows = append(rows, row{id: id})
+	}
+	return append(rows, b.rows...)
+}
+
 func (m *Mirror) copyRows(ctx context.Context, conn *pgx.Conn, s StageStep, rows []row) error {
 	if len(rows) == 0 {
-		return nil
+		return commit(ctx, conn)
 	}
 	r := newCopyReader(rows, s.Before.Rows, s.step().snapshot())
 	tag, err := conn.PgConn().CopyFrom(ctx, r, m.layout.RenderResource(copyStaging, s.After.Resource))
 	if err != nil {
 		return err
 	}
-	if n := tag.RowsAffected(); n != int64(len(rows)) {
-		return &Error{Kind: KindInternal, Op: "stage " + s.After.Resource, Message: fmt.Sprintf("%d rows of %d were staged", n, len(rows))}
-	}
-	return nil
+	return committed(tag)
 }
 
 // copyReader is a page in COPY's binary format, one row in memory at a time:
@@ -198,6 +209,13 @@ func (c *copyReader) encode(r *row) {
 	b = binary.BigEndian.AppendUint64(b, uint64(c.seq))
 	c.seq++
 	b = appendText(b, r.id, true)
+	if r.record == nil { // a spared id: everything else is null
+		for range copyColumns - 2 {
+			b = binary.BigEndian.AppendUint32(b, null)
+		}
+		c.buf = b
+		return
+	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(r.record)+1))
 	b = append(append(b, jsonbFormat), r.record...)
 	b = appendTime(b, r.modified)
