@@ -67,26 +67,20 @@ func (u usageError) Unwrap() error { return u.err }
 func classify(err error) failure {
 	f := failure{exit: exitInternal, code: "INTERNAL", message: err.Error()}
 	var (
-		stop      interruption
-		usage     usageError
-		problems  config.Problems
-		run       *runError
-		refusal   *sync.Refusal
-		key       *credentials.Error
-		remoteErr *remote.Error
-		database  *mirror.Error
-		strict    quarantinedError
-		unfit     checkError
-		fuse      *mirror.FuseError
-		heldLease *mirror.HeldError
+		stop     interruption
+		usage    usageError
+		problems config.Problems
+		run      *runError
+		strict   quarantinedError
+		unfit    checkError
 	)
 	switch {
 	case errors.As(err, &run):
 		return run.failure()
-	case errors.As(err, &stop):
-		f.exit, f.code, f.retryable = exitSignal+int(stop.signal), "INTERRUPTED", true
 	case errors.As(err, &unfit):
 		return unfit.failure()
+	case errors.As(err, &stop):
+		f.exit, f.code, f.retryable = exitSignal+int(stop.signal), "INTERRUPTED", true
 	case errors.As(err, &problems):
 		f.exit, f.code, f.details = exitUsage, "CONFIG_INVALID", problems
 	case errors.As(err, &usage):
@@ -94,22 +88,28 @@ func classify(err error) failure {
 		f.suggestions = []string{"xiaoqu-sync help, or the verb with --help"}
 	case errors.As(err, &strict):
 		f.exit, f.code, f.details = exitQuarantined, "QUARANTINED", strict.report
+	case ofTask(&f, err), ofRoom(&f, err):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		f.code, f.retryable = "INTERRUPTED", true
+	}
+	return f
+}
+
+// ofTask names what a task could not do although every room worked.
+func ofTask(f *failure, err error) bool {
+	var (
+		refusal *sync.Refusal
+		fuse    *mirror.FuseError
+		lease   *mirror.HeldError
+	)
+	switch {
 	case errors.As(err, &refusal):
 		f.exit, f.code, f.requestID = exitRefused, refusal.Reason, refusal.RequestID
 		f.suggestions = []string{refusal.Hint}
-	case errors.As(err, &key):
-		ofCredentials(&f, key)
-	case errors.Is(err, mirror.ErrMoved):
-		f.exit, f.code = exitUsage, "PLAN_OUTDATED"
-		f.suggestions = []string{"make the dry run again: the mirror has changed since"}
-	case errors.As(err, &database):
-		ofDatabase(&f, database)
-	case errors.As(err, &remoteErr):
-		ofRemote(&f, remoteErr)
 	case errors.As(err, &fuse), errors.Is(err, sync.ErrHeld):
 		f.exit, f.code = exitHeld, "REBUILD_HELD"
 		f.suggestions = []string{
-			"look at what it would delete: xiaoqu-sync status --output json",
+			"look at what it would delete: xiaoqu-sync status",
 			"xiaoqu-sync rebuild RESOURCE --accept-deletes, if that is right; --abort or another rebuild, if not",
 		}
 	case errors.Is(err, sync.ErrDrift):
@@ -117,20 +117,43 @@ func classify(err error) failure {
 		f.suggestions = []string{"xiaoqu-sync rebuild RESOURCE makes it equal; keep the report for Xiaoqu's support"}
 	case errors.Is(err, mirror.ErrStagingLost):
 		f.exit, f.code, f.retryable = exitBackend, "STAGING_LOST", true
+	case errors.Is(err, mirror.ErrMoved):
+		f.exit, f.code = exitUsage, "PLAN_OUTDATED"
+		f.suggestions = []string{"make the dry run again: the mirror has changed since"}
 	case errors.Is(err, sync.ErrNothingHeld), errors.Is(err, sync.ErrNothingPlanned), errors.Is(err, sync.ErrNothingToAbort),
 		errors.Is(err, sync.ErrNeverSynced), errors.Is(err, sync.ErrUnderWay):
 		f.exit, f.code = exitUsage, "NOT_APPLICABLE"
 		f.suggestions = []string{"xiaoqu-sync status"}
-	case errors.As(err, &heldLease):
+	case errors.As(err, &lease):
 		f.exit, f.code, f.retryable = exitBackend, "BUSY", true
 		f.suggestions = []string{"wait for the other run to end"}
 	case errors.Is(err, sync.ErrLeaseLost):
 		f.exit, f.code, f.retryable = exitBackend, "LEASE_LOST", true
 		f.suggestions = []string{"check PostgreSQL; nothing is lost, the next run goes on at the last whole page"}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f.code, f.retryable = "INTERRUPTED", true
+	default:
+		return false
 	}
-	return f
+	return true
+}
+
+// ofRoom takes over the names that the rooms below gave their errors.
+func ofRoom(f *failure, err error) bool {
+	var (
+		key       *credentials.Error
+		remoteErr *remote.Error
+		database  *mirror.Error
+	)
+	switch {
+	case errors.As(err, &key):
+		ofCredentials(f, key)
+	case errors.As(err, &database):
+		ofDatabase(f, database)
+	case errors.As(err, &remoteErr):
+		ofRemote(f, remoteErr)
+	default:
+		return false
+	}
+	return true
 }
 
 func ofCredentials(f *failure, e *credentials.Error) {
