@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -83,8 +84,8 @@ func (m *Mirror) Commit(ctx context.Context, step Step) (Checkpoint, Counts, err
 	return after, counts, nil
 }
 
-// transaction commits the transaction that f begins on its connection, or rolls
-// it back when anything fails.
+// transaction commits the transaction that f begins on its connection, unless f
+// has ended it itself, or rolls it back when anything fails.
 func (m *Mirror) transaction(ctx context.Context, timeout time.Duration, f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -93,7 +94,7 @@ func (m *Mirror) transaction(ctx context.Context, timeout time.Duration, f func(
 		return err
 	}
 	defer conn.Release() // which drops a connection that is still in a transaction
-	if err = f(ctx, conn.Conn()); err == nil {
+	if err = f(ctx, conn.Conn()); err == nil && conn.Conn().PgConn().TxStatus() != 'I' {
 		err = commit(ctx, conn.Conn())
 	}
 	if err != nil {
@@ -162,6 +163,10 @@ func commit(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
+	return committed(tag)
+}
+
+func committed(tag pgconn.CommandTag) error {
 	if tag.String() != "COMMIT" {
 		return &Error{Kind: KindTransient, Op: "commit", Message: "PostgreSQL rolled the transaction back"}
 	}

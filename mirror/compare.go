@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,6 +17,7 @@ type weighing struct {
 	known      int64 // rows of the mirror now, deleted ones too
 	staged     int64 // differences that come from staging
 	repeated   int64 // staged rows that a later one of the same id replaced
+	spared     int64 // ids of refused records: what the mirror has of them stays
 }
 
 // mergeSettings are for one transaction: it bounds itself by mergeTimeout, and
@@ -30,12 +32,13 @@ where w.name <> 'work_mem' or s.setting::bigint < 65536`
 
 const lockState = `select change_seq from {sync}.state where resource = $1::text and epoch = $2::bigint for update`
 
-// countStaging counts rows and different ids in one scan. Hashes of ids are
-// enough to know that no id came twice; when two collide an exact statement
-// finds nothing to remove.
+// countStaging counts rows, different ids and spared ids in one scan. Hashes of
+// ids are enough to know that no id came twice; when two collide an exact
+// statement finds nothing to remove.
 const countStaging = `
-select coalesce(sum(g.n), 0)::bigint, count(*)
-from (select count(*) as n from {staging} where not explains group by pg_catalog.hashtextextended(id, 0)) g`
+select coalesce(sum(g.n), 0)::bigint, count(*), coalesce(sum(g.spared), 0)::bigint
+from (select count(*) as n, count(*) filter (where content_hash is null) as spared
+      from {staging} where not explains group by pg_catalog.hashtextextended(id, 0)) g`
 
 const removeRepeated = `
 delete from {staging} s
@@ -43,7 +46,7 @@ using (select id, max(seq) as seq from {staging} where not explains group by id 
 where s.id = last.id and s.seq < last.seq and not s.explains`
 
 // findDifference joins the pass and the mirror once, in full. Rows that are equal
-// in content hash and in being deleted leave no trace. n numbers what will be
+// in content hash, fingerprint and in being deleted leave no trace. n numbers what will be
 // written: upserts in the order of ids, then absences.
 const findDifference = `
 create temp table difference on commit drop as
@@ -55,31 +58,49 @@ from (
                 when s.tombstone and t.deleted_at is null then 'tombstoned'
                 when not s.tombstone and t.deleted_at is not null then 'revived'
                 else 'updated' end as fate
-    from (select ctid as place, id, tombstone, content_hash from {staging} where not explains) s
-    full join {table} t on t.id = s.id
+    from (select ctid as place, id, tombstone, content_hash, {fingerprint} as fingerprint from {staging} where not explains) s
+    full join (select id, deleted_at, content_hash, {fingerprint} as fingerprint from {table}) t on t.id = s.id
     where case when s.id is null then t.deleted_at is null
                when s.content_hash is null then false -- spared: what the mirror has of it stays
                when t.id is null then true
-               else s.content_hash <> t.content_hash or s.tombstone <> (t.deleted_at is not null) end
+               else s.content_hash <> t.content_hash or s.fingerprint is distinct from t.fingerprint
+                    or s.tombstone <> (t.deleted_at is not null) end
 ) d`
+
+// The fingerprint shows a record that somebody changed by hand, which its content
+// hash does not. It costs as much as the rest of the comparison.
+const (
+	noFingerprint   = `null::bigint`
+	fullFingerprint = `pg_catalog.jsonb_hash_extended(record, 0)`
+)
+
+// reasonExpired is the remote's word (contract §5). It doubts our position and not
+// the mirror; every other reason to read everything again is a doubt about rows.
+const reasonExpired = "SYNC_CURSOR_EXPIRED"
+
+func (p Pass) fingerprint() string {
+	if p.Purpose == PurposeRebuild && p.Reason == reasonExpired {
+		return noFingerprint
+	}
+	return fullFingerprint
+}
 
 const explainDifference = `
 update pg_temp.difference d set explained = true
 where exists (select from {staging} e where e.explains and e.id = d.id)`
 
 const tallyDifference = `
-select count(*) filter (where fate = 'inserted' and not explained),
-       count(*) filter (where fate = 'updated' and not explained),
-       count(*) filter (where fate = 'revived' and not explained),
-       count(*) filter (where fate = 'tombstoned' and not explained),
-       count(*) filter (where fate = 'absent' and not explained),
-       count(*) filter (where explained),
-       count(*) filter (where fate = 'inserted' and tombstone),
-       count(*) filter (where place is not null),
-       (select count(*) from {table}),
-       (select count(*) from {table} where deleted_at is null),
-       (select count(*) from {staging} where content_hash is null and not explains)
-from pg_temp.difference`
+select d.*, t.*
+from (select count(*) filter (where fate = 'inserted' and not explained),
+             count(*) filter (where fate = 'updated' and not explained),
+             count(*) filter (where fate = 'revived' and not explained),
+             count(*) filter (where fate = 'tombstoned' and not explained),
+             count(*) filter (where fate = 'absent' and not explained),
+             count(*) filter (where explained),
+             count(*) filter (where fate = 'inserted' and tombstone),
+             count(*) filter (where place is not null)
+      from pg_temp.difference) d,
+     (select count(*), count(*) filter (where deleted_at is null) from {table}) t`
 
 // Compare says what a merge of the pass would do, and does nothing: it runs in a
 // transaction that is rolled back. For a verification, differences that Explain
@@ -117,14 +138,14 @@ func (m *Mirror) weigh(ctx context.Context, conn *pgx.Conn, op string, before Ch
 	if w.pass.Purpose == PurposeVerify {
 		prepare += `; ` + explainDifference
 	}
-	if _, err := conn.Exec(ctx, m.layout.RenderResource(prepare, before.Resource)); err != nil {
+	prepare = strings.ReplaceAll(m.layout.RenderResource(prepare, before.Resource), "{fingerprint}", w.pass.fingerprint())
+	if _, err := conn.Exec(ctx, prepare); err != nil {
 		return w, err
 	}
 	d := &w.difference
-	var spared int64
 	err := conn.QueryRow(ctx, m.layout.RenderResource(tallyDifference, before.Resource)).Scan(
-		&d.Inserted, &d.Updated, &d.Revived, &d.Tombstoned, &d.Absent, &d.Explained, &w.buried, &w.staged, &w.known, &d.Live, &spared)
-	d.Unchanged = w.pass.Rows - w.repeated - w.staged - spared
+		&d.Inserted, &d.Updated, &d.Revived, &d.Tombstoned, &d.Absent, &d.Explained, &w.buried, &w.staged, &w.known, &d.Live)
+	d.Unchanged = w.pass.Rows - w.repeated - w.staged - w.spared
 	return w, err
 }
 
@@ -160,9 +181,10 @@ func (m *Mirror) hold(ctx context.Context, conn *pgx.Conn, op string, before Che
 
 // count proves that staging holds what the pass promises, and leaves the last row of each id.
 func (m *Mirror) count(ctx context.Context, conn *pgx.Conn, op string, w *weighing) error {
-	var rows, ids int64
 	resource := w.pass.At.Resource
-	if err := conn.QueryRow(ctx, m.layout.RenderResource(countStaging, resource)).Scan(&rows, &ids); err != nil {
+	counting := m.layout.RenderResource(countStaging, resource)
+	var rows, ids int64
+	if err := conn.QueryRow(ctx, counting).Scan(&rows, &ids, &w.spared); err != nil {
 		return err
 	}
 	if rows != w.pass.Rows {
@@ -173,7 +195,10 @@ func (m *Mirror) count(ctx context.Context, conn *pgx.Conn, op string, w *weighi
 	}
 	tag, err := conn.Exec(ctx, m.layout.RenderResource(removeRepeated, resource))
 	w.repeated = tag.RowsAffected()
-	return err
+	if err != nil || w.spared == 0 {
+		return err
+	}
+	return conn.QueryRow(ctx, counting).Scan(nil, nil, &w.spared) // a record may have taken a spared id's place
 }
 
 const sampleDifference = `

@@ -195,7 +195,7 @@ func TestReadersNeedNothingOfTheBookkeeping(t *testing.T) {
 func TestSteadyStateNeedsNoRightToCreate(t *testing.T) {
 	f := setUp(t)
 	worker := open(t, login(t, f, "grant usage on schema xiaoqu, xiaoqu_sync", "grant select, insert, update on all tables in schema xiaoqu",
-		"grant select, insert, update, delete on all tables in schema xiaoqu_sync"))
+		"grant select, insert, update, delete on all tables in schema xiaoqu_sync", "grant truncate on xiaoqu_sync.staging_users"))
 	if _, err := worker.Migrate(t.Context(), []string{"users"}, false); err != nil {
 		t.Error(err)
 	}
@@ -211,6 +211,8 @@ func TestSteadyStateNeedsNoRightToCreate(t *testing.T) {
 	if _, _, err := worker.Commit(t.Context(), step(c, user("a", ""), `{}`)); err != nil {
 		t.Error(err)
 	}
+	w := fixture{Mirror: worker}
+	w.merge(t, w.full(t, mirror.PurposeRebuild, []string{user("a", `,"n":1`), user("b", "")}))
 	lease, err := worker.Lease(t.Context(), "users", mirror.Holder{Host: "a", PID: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -255,6 +257,21 @@ func TestProbe(t *testing.T) {
 	t.Run("no right to write", func(t *testing.T) {
 		m := open(t, login(t, f, "grant usage on schema xiaoqu, xiaoqu_sync", "grant select on all tables in schema xiaoqu, xiaoqu_sync"))
 		probe(t, m, map[string]string{"rights": "INSERT on xiaoqu.users, INSERT on xiaoqu_sync.leases"})
+	})
+	t.Run("no right to truncate", func(t *testing.T) {
+		m := open(t, login(t, f, "grant usage on schema xiaoqu, xiaoqu_sync", "grant select, insert, update on all tables in schema xiaoqu",
+			"grant select, insert, update, delete on all tables in schema xiaoqu_sync"))
+		probe(t, m, map[string]string{"rights": "lacks TRUNCATE on xiaoqu_sync.staging_users"})
+		_, err := m.BeginPass(t.Context(), f.checkpoint(t), mirror.PurposeRebuild, "")
+		wantKind(t, err, mirror.KindDenied)
+	})
+	t.Run("no right to temporary tables", func(t *testing.T) {
+		database := value[string](t, f, "select current_database()")
+		if _, err := f.sql.Exec(t.Context(), "revoke temporary on database "+database+" from public"); err != nil {
+			t.Fatal(err)
+		}
+		m := open(t, login(t, f, "grant usage on schema xiaoqu, xiaoqu_sync", "grant all on all tables in schema xiaoqu, xiaoqu_sync"))
+		probe(t, m, map[string]string{"rights": "lacks TEMPORARY on database " + database})
 	})
 	t.Run("reads only", func(t *testing.T) {
 		u, err := url.Parse(f.url)

@@ -144,3 +144,18 @@ func withoutXmin(lines []string) string {
 	}
 	return strings.Join(short, ", ")
 }
+
+// readerTx is somebody else's transaction; the caller ends it.
+func readerTx(t *testing.T, f fixture, statements ...string) pgx.Tx {
+	t.Helper()
+	tx, err := f.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statements {
+		if _, err := tx.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tx
+}

@@ -45,8 +45,8 @@ func durable(b *testing.B) fixture {
 }
 
 // stagePass stages n rows of the version; different of them, spread evenly, are one ahead.
-func stagePass(b *testing.B, f fixture, n, different int) mirror.Pass {
-	p, err := f.BeginPass(b.Context(), f.checkpoint(b), mirror.PurposeRebuild, "REQUESTED")
+func stagePass(b *testing.B, f fixture, reason string, n, different int) mirror.Pass {
+	p, err := f.BeginPass(b.Context(), f.checkpoint(b), mirror.PurposeRebuild, reason)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -129,18 +129,21 @@ func rawCopy(b *testing.B, f fixture, n int) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkMerge reports a merge's time against that of the staging before it,
-// and the WAL that the merge wrote.
+// BenchmarkMerge reports a merge's time against that of the staging before it, and
+// the WAL that the merge wrote. One that was asked for doubts every row.
 func BenchmarkMerge(b *testing.B) {
-	for _, percent := range []int{0, 1, 100} {
-		b.Run(fmt.Sprintf("%d%%", percent), func(b *testing.B) {
+	for _, c := range []struct {
+		reason  string
+		percent int
+	}{{expired, 0}, {expired, 1}, {"REQUESTED", 1}, {expired, 100}} {
+		b.Run(fmt.Sprintf("%s/%d%%", c.reason, c.percent), func(b *testing.B) {
 			f, n := durable(b), benchRows(b)
-			merge(b, f, stagePass(b, f, n, 0))
+			merge(b, f, stagePass(b, f, c.reason, n, 0))
 			var staged, merged time.Duration
 			var wal int64
 			for i := 0; b.Loop(); i++ {
 				began := time.Now()
-				p := stagePass(b, f, n, n*percent/100*((i+1)%2)) // there and back again
+				p := stagePass(b, f, c.reason, n, n*c.percent/100*((i+1)%2)) // there and back again
 				staged += time.Since(began)
 				at := value[string](b, f, "select pg_current_wal_insert_lsn()::text")
 				merged += merge(b, f, p)
@@ -152,6 +155,8 @@ func BenchmarkMerge(b *testing.B) {
 		})
 	}
 }
+
+const expired = "SYNC_CURSOR_EXPIRED"
 
 func merge(b *testing.B, f fixture, p mirror.Pass) time.Duration {
 	began := time.Now()

@@ -1,7 +1,6 @@
 package mirror_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/localpg"
@@ -156,6 +154,7 @@ func TestStagingIsFenced(t *testing.T) {
 			}
 		},
 	} {
+		old := f.begin(t, mirror.PurposeRebuild)
 		replace()
 		p := f.begin(t, mirror.PurposePlan)
 		_, _, err = f.Stage(t.Context(), stageStep(old, false, user("z", "")))
@@ -334,28 +333,4 @@ func TestStagingSurvivesACrashOfTheServer(t *testing.T) {
 	if got := f.fates(t); got != "a live 1, b live 2, c live 3" {
 		t.Error(got)
 	}
-}
-
-// raw makes records of JSON texts.
-func raw(texts ...string) []json.RawMessage {
-	records := make([]json.RawMessage, len(texts))
-	for i, text := range texts {
-		records[i] = json.RawMessage(text)
-	}
-	return records
-}
-
-// readerTx is somebody else's transaction, rolled back at the test's end.
-func readerTx(t *testing.T, f fixture, statements ...string) pgx.Tx {
-	t.Helper()
-	tx, err := f.sql.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range statements {
-		if _, err := tx.Exec(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return tx
 }

@@ -2,6 +2,7 @@ package mirror_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -74,7 +75,8 @@ func TestStatusGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := step(adopted, user("a", ""), user("b", `,"x":"\u0000"`), user("c", `,"deleted_at":true`), `{}`)
+	page := []string{user("a", ""), user("b", `,"x":"\u0000"`), user("c", `,"deleted_at":true`), `{}`}
+	s := step(adopted, page...)
 	s.After.DataCutoffAt, s.Last = &cutoff, true
 	_, counts, err := f.Commit(t.Context(), s)
 	if err != nil {
@@ -84,6 +86,20 @@ func TestStatusGolden(t *testing.T) {
 	run := mirror.Run{ID: id, Resource: "users", Mode: "sync", Outcome: "failed", Code: "PERMISSION_DENIED", Message: "not for\x00you", RequestID: "r_9", Pages: 1, Counts: counts, Retries: 2}
 	if err := f.EndRun(t.Context(), run); err != nil {
 		t.Fatal(err)
+	}
+	crowded := crowd(100, plain)
+	if _, _, err := f.Commit(t.Context(), step(f.checkpoint(t), crowded...)); err != nil {
+		t.Fatal(err)
+	}
+	f.merge(t, f.full(t, mirror.PurposeRebuild, append(crowded, page...)))
+	verified := f.full(t, mirror.PurposeVerify, crowded, page[:1])
+	drift, err := f.Compare(t.Context(), f.checkpoint(t), verified)
+	if err := errors.Join(err, f.Verified(t.Context(), verified, drift)); err != nil {
+		t.Fatal(err)
+	}
+	held := f.full(t, mirror.PurposeRebuild, page)
+	if _, _, err := f.Merge(t.Context(), f.checkpoint(t), held, mirror.Ruling{}); err == nil {
+		t.Fatal("not held")
 	}
 	lease, err := f.Lease(t.Context(), "users", mirror.Holder{Host: "host-a", PID: 41})
 	if err != nil {

@@ -32,8 +32,8 @@ copy {staging} (seq, id, record, modify_time, deleted_at, tombstone, version, sn
 from stdin (format binary); commit`
 
 // Stage writes a page to staging and the pass's position in one transaction of two
-// round trips and returns the pass as it then stands. Errors are those of Commit, compared with
-// the pass instead of the state row; and ErrStagingLost.
+// round trips and returns the pass as it then stands. Errors are those of Commit,
+// compared with the pass instead of the state row; and ErrStagingLost.
 func (m *Mirror) Stage(ctx context.Context, s StageStep) (Pass, Counts, error) {
 	op := "stage " + s.Before.At.Resource
 	if err := s.check(op); err != nil {
@@ -122,8 +122,6 @@ func (m *Mirror) movePass(ctx context.Context, conn *pgx.Conn, s StageStep, afte
 	return n[0], nil
 }
 
-// copyRows sends the rows and COMMIT in one round trip. A COPY stores all of them
-// or fails, and then the COMMIT behind it is not run.
 // staged are the rows for staging: those of spared ids are ids alone, and come
 // first, so that a record of the same page that could be stored counts instead.
 func (b *Batch) staged() []row {
@@ -137,6 +135,8 @@ func (b *Batch) staged() []row {
 	return append(rows, b.rows...)
 }
 
+// copyRows sends the rows and COMMIT in one round trip. A COPY stores all of them
+// or fails, and then the COMMIT behind it is not run.
 func (m *Mirror) copyRows(ctx context.Context, conn *pgx.Conn, s StageStep, rows []row) error {
 	if len(rows) == 0 {
 		return commit(ctx, conn)

@@ -90,7 +90,8 @@ func (w *wire) serve(client net.Conn) {
 		if !first && (message[0] == 'Q' || message[0] == 'S') {
 			w.trips.Add(1)
 		}
-		if !first && string(message) == "Q\x00\x00\x00\x0bcommit\x00" {
+		// A page goes to staging with its COMMIT behind the rows, whose end is "c".
+		if !first && (message[0] == 'c' || string(message) == "Q\x00\x00\x00\x0bcommit\x00") {
 			switch w.atEnd.Swap(passCommit) {
 			case cutBefore:
 				return
@@ -136,6 +137,59 @@ func TestAPageIsTwoRoundTrips(t *testing.T) {
 	}
 	if n := w.trips.Load(); n != 2 {
 		t.Errorf("%d round trips", n)
+	}
+}
+
+func TestAStagedPageIsTwoRoundTrips(t *testing.T) {
+	f := setUp(t)
+	w, url := through(t, f.url)
+	m := open(t, url)
+	p := f.begin(t, mirror.PurposeRebuild)
+	if _, _, err := m.Pass(t.Context(), "users"); err != nil { // connects
+		t.Fatal(err)
+	}
+	for _, page := range [][]string{{user("a", ""), `{"refused":true}`}, {}} {
+		w.trips.Store(0)
+		after, _, err := m.Stage(t.Context(), stageStep(p, false, page...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := w.trips.Load(); n != 2 {
+			t.Errorf("%d round trips", n)
+		}
+		p = after
+	}
+}
+
+func TestConnectionCutWhileStaging(t *testing.T) {
+	for name, cut := range map[string]int32{"before the server committed": cutBefore, "after the server committed": cutAfter} {
+		t.Run(name, func(t *testing.T) {
+			f := setUp(t)
+			w, url := through(t, f.url)
+			m := open(t, url)
+			s := stageStep(f.begin(t, mirror.PurposeRebuild), true, user("a", ""), user("b", ""))
+			w.atEnd.Store(cut)
+			_, _, err := m.Stage(t.Context(), s)
+			wantKind(t, err, mirror.KindUnreachable)
+			now, _, err := m.Pass(t.Context(), "users")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if landed := now.At.Epoch == s.Before.At.Epoch+1; landed != (cut == cutAfter) || landed != now.Complete {
+				t.Fatalf("%+v", now)
+			}
+			if !now.Complete {
+				now = f.stage(t, s.Before, true, user("a", ""), user("b", ""))
+			}
+			w.atEnd.Store(cut)
+			before := f.checkpoint(t)
+			_, _, err = m.Merge(t.Context(), before, now, lenient)
+			wantKind(t, err, mirror.KindUnreachable)
+			after := f.checkpoint(t)
+			if merged := after.Epoch == before.Epoch+1; merged != (cut == cutAfter) || merged != (len(f.lines(t)) == 2) {
+				t.Errorf("%+v, rows %v", after, f.lines(t))
+			}
+		})
 	}
 }
 
