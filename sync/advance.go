@@ -14,7 +14,7 @@ import (
 //
 // The sync token stays the one that the round began with until the last page;
 // only a last page brings the next one. An empty page with more to come is
-// legal, so progress is judged by the trail, not by the number of records.
+// legal, so whether a round still gets anywhere is judged elsewhere (novelty).
 // zone is for a cut-off that names none.
 func advance(at mirror.Checkpoint, p *remote.Page, t trail, zone *time.Location) (mirror.Checkpoint, error) {
 	if fault := contradiction(at, p, t); fault != "" {
@@ -55,8 +55,6 @@ func contradiction(at mirror.Checkpoint, p *remote.Page, t trail) string {
 		return "next_cursor is the cursor of the request itself"
 	case p.HasMore && t.visited(p.NextCursor):
 		return fmt.Sprintf("next_cursor was already used in this round, %d pages in", at.Pages+1)
-	case p.HasMore && t.idle >= maxIdlePages:
-		return fmt.Sprintf("%d pages in a row brought no new record and still has_more is true", t.idle)
 	}
 	return ""
 }

@@ -70,27 +70,22 @@ func TestAdvanceMovesTheCursorOnAMiddlePageAndTheTokenOnTheLast(t *testing.T) {
 
 func TestAdvanceRefusesWhatTheContractRulesOut(t *testing.T) {
 	seen := newTrail()
-	seen.pass("cur-1", ids())
-	seen.pass("cur-2", ids())
-	idle := newTrail()
-	for range maxIdlePages {
-		idle.pass("", ids())
-	}
+	seen.pass("cur-1")
+	seen.pass("cur-2")
 	cases := map[string]struct {
 		page  remote.Page
 		trail trail
 		says  string
 	}{
-		"more to come and no cursor":           {remote.Page{HasMore: true}, newTrail(), "next_cursor is missing"},
-		"the last page without a token":        {remote.Page{}, newTrail(), "next_sync_token is missing"},
-		"cursor and token, more to come":       {remote.Page{HasMore: true, NextCursor: "c", NextSyncToken: "t"}, newTrail(), "both"},
-		"cursor and token on the last page":    {remote.Page{NextCursor: "c", NextSyncToken: "t"}, newTrail(), "both"},
-		"a last page with a cursor alone":      {remote.Page{NextCursor: "c"}, newTrail(), "next_sync_token is missing"},
-		"the cursor of the request":            {remote.Page{HasMore: true, NextCursor: "cur-3"}, newTrail(), "the request itself"},
-		"a cursor from two pages ago":          {remote.Page{HasMore: true, NextCursor: "cur-1"}, seen, "already used"},
-		"another snapshot in mid-round":        {remote.Page{HasMore: true, NextCursor: "c", SnapshotID: "snap-2"}, newTrail(), "snapshot changed"},
-		"another snapshot on the last page":    {remote.Page{NextSyncToken: "t", SnapshotID: "snap-2"}, newTrail(), "snapshot changed"},
-		"fresh cursors and nothing new at all": {remote.Page{HasMore: true, NextCursor: "fresh"}, idle, "no new record"},
+		"more to come and no cursor":        {remote.Page{HasMore: true}, newTrail(), "next_cursor is missing"},
+		"the last page without a token":     {remote.Page{}, newTrail(), "next_sync_token is missing"},
+		"cursor and token, more to come":    {remote.Page{HasMore: true, NextCursor: "c", NextSyncToken: "t"}, newTrail(), "both"},
+		"cursor and token on the last page": {remote.Page{NextCursor: "c", NextSyncToken: "t"}, newTrail(), "both"},
+		"a last page with a cursor alone":   {remote.Page{NextCursor: "c"}, newTrail(), "next_sync_token is missing"},
+		"the cursor of the request":         {remote.Page{HasMore: true, NextCursor: "cur-3"}, newTrail(), "the request itself"},
+		"a cursor from two pages ago":       {remote.Page{HasMore: true, NextCursor: "cur-1"}, seen, "already used"},
+		"another snapshot in mid-round":     {remote.Page{HasMore: true, NextCursor: "c", SnapshotID: "snap-2"}, newTrail(), "snapshot changed"},
+		"another snapshot on the last page": {remote.Page{NextSyncToken: "t", SnapshotID: "snap-2"}, newTrail(), "snapshot changed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +113,8 @@ func TestTheFirstPageOfARoundMayBringANewSnapshot(t *testing.T) {
 	}
 }
 
-func TestTrailCountsIdlePagesUntilAnewIdComes(t *testing.T) {
-	seen := newTrail()
+func TestNoveltyCountsIdlePagesUntilANewIDComes(t *testing.T) {
+	var n novelty
 	steps := []struct {
 		ids  iter.Seq[string]
 		idle int
@@ -131,10 +126,19 @@ func TestTrailCountsIdlePagesUntilAnewIdComes(t *testing.T) {
 		{ids("a", "c"), 0},
 	}
 	for i, s := range steps {
-		seen.pass("", s.ids)
-		if seen.idle != s.idle {
-			t.Fatalf("after page %d: %d idle pages, want %d", i+1, seen.idle, s.idle)
+		n.meet(s.ids)
+		if n.idle != s.idle {
+			t.Fatalf("after page %d: %d idle pages, want %d", i+1, n.idle, s.idle)
 		}
+	}
+	for range maxIdlePages {
+		n.meet(ids())
+	}
+	if n.exhausted() {
+		t.Errorf("exhausted after %d idle pages", n.idle)
+	}
+	if n.meet(ids()); !n.exhausted() {
+		t.Errorf("not exhausted after %d idle pages", n.idle)
 	}
 }
 
@@ -144,7 +148,7 @@ func TestEveryCycleIsNoticed(t *testing.T) {
 		pages := 0
 		for {
 			page := remote.Page{HasMore: true, NextCursor: "cur-" + string(rune('A'+pages%length))}
-			seen.pass(at.Cursor, ids())
+			seen.pass(at.Cursor)
 			next, err := advance(at, &page, seen, time.UTC)
 			if err != nil {
 				break

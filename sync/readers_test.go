@@ -40,7 +40,7 @@ func TestReadersSeeTheMirrorBeforeARebuildOrAfterItAndNothingElse(t *testing.T) 
 		`select count(distinct u.id) || ' ' || count(distinct u.id) filter (where u.record->>'marked' = 'after')
 		   from xiaoqu.contracts_live c right join xiaoqu.properties_live p on p.id = c.id right join xiaoqu.users_live u on u.id = p.id`,
 	} {
-		readers.Go(func() error { return w.read1(reading, query, seen) })
+		readers.Go(func() error { return w.ask(reading, query, seen) })
 	}
 	readers.Go(func() error { return w.readSnapshots(reading, seen) })
 
@@ -79,8 +79,8 @@ func TestReadersSeeTheMirrorBeforeARebuildOrAfterItAndNothingElse(t *testing.T) 
 	w.equal(t, "users")
 }
 
-// read1 asks one question again and again, and reports what it sees.
-func (w *world) read1(ctx context.Context, query string, seen chan<- string) error {
+// ask asks one question again and again, and reports what it sees.
+func (w *world) ask(ctx context.Context, query string, seen chan<- string) error {
 	conn, err := pgx.Connect(ctx, w.url)
 	if err != nil {
 		return err

@@ -17,15 +17,12 @@ const (
 	trailBits, trailHashes = 1 << 24, 4
 )
 
-// trail remembers what a round has passed, in bounded memory: the cursors, by
-// hash, and the record ids, in a Bloom filter. It lives as long as the process
-// works on the round; after a crash it starts anew and a circle is found one
-// turn later.
+// trail remembers the cursors that a round has passed, by hash. It lives as
+// long as the process works on the round; after a crash it starts anew and a
+// circle is found one turn later.
 type trail struct {
 	seed    maphash.Seed
 	cursors map[uint64]struct{}
-	ids     *bloom.BloomFilter
-	idle    int // pages in a row that brought no new id
 }
 
 func newTrail() trail {
@@ -38,21 +35,35 @@ func (t trail) visited(cursor string) bool {
 	return ok
 }
 
-// pass records a page that was asked for with cursor and brought ids.
-func (t *trail) pass(cursor string, ids iter.Seq[string]) {
+// pass records the cursor that a page was asked for with.
+func (t trail) pass(cursor string) {
 	if cursor != "" {
 		t.cursors[maphash.String(t.seed, cursor)] = struct{}{}
 	}
-	if t.ids == nil {
-		t.ids = bloom.New(trailBits, trailHashes)
+}
+
+// novelty tells whether a round's pages still bring anything new: it remembers
+// the record ids, in a Bloom filter of bounded size.
+type novelty struct {
+	ids  *bloom.BloomFilter
+	idle int // pages in a row that brought no new id
+}
+
+// meet records the ids of a page.
+func (n *novelty) meet(ids iter.Seq[string]) {
+	if n.ids == nil {
+		n.ids = bloom.New(trailBits, trailHashes)
 	}
 	fresh := false
 	for id := range ids {
-		fresh = !t.ids.TestAndAddString(id) || fresh
+		fresh = !n.ids.TestAndAddString(id) || fresh
 	}
 	if fresh {
-		t.idle = 0
+		n.idle = 0
 	} else {
-		t.idle++
+		n.idle++
 	}
 }
+
+// exhausted tells that nothing new is to be expected any more.
+func (n *novelty) exhausted() bool { return n.idle > maxIdlePages }

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -36,7 +37,7 @@ type walk struct {
 // fetched is a page and the checkpoint that it leads to, or why there is none.
 type fetched struct {
 	page  *remote.Page
-	batch *mirror.Batch
+	batch *mirror.Batch // its records, once they are read
 	after mirror.Checkpoint
 	err   error
 }
@@ -50,12 +51,16 @@ func (w *walk) follow(ctx context.Context, at mirror.Checkpoint, store func(cont
 		for range pages { // the fetcher ends before the walk does
 		}
 	}()
+	var n novelty
 	for f := range pages {
 		switch {
 		case ctx.Err() != nil: // a page that waits is not begun any more
 			return context.Cause(ctx)
 		case f.err != nil:
 			return f.err
+		}
+		if err := w.read(&f, &n); err != nil {
+			return err
 		}
 		if err := store(ctx, f); err != nil {
 			return err
@@ -76,7 +81,7 @@ func (w *walk) pages(ctx context.Context, at mirror.Checkpoint) <-chan fetched {
 		seen := newTrail()
 		for more := true; more; {
 			var f fetched
-			if err := guard(func() error { f = w.fetch(ctx, at, &seen); return nil }); err != nil {
+			if err := guard(func() error { f = w.fetch(ctx, at, seen); return nil }); err != nil {
 				f.err = err
 			}
 			select {
@@ -91,7 +96,7 @@ func (w *walk) pages(ctx context.Context, at mirror.Checkpoint) <-chan fetched {
 	return out
 }
 
-func (w *walk) fetch(ctx context.Context, at mirror.Checkpoint, seen *trail) fetched {
+func (w *walk) fetch(ctx context.Context, at mirror.Checkpoint, seen trail) fetched {
 	var page *remote.Page
 	used := w.asking
 	err := w.caller.call(ctx, w.asking, func(ctx context.Context, limit int) (err error) {
@@ -108,11 +113,22 @@ func (w *walk) fetch(ctx context.Context, at mirror.Checkpoint, seen *trail) fet
 	for _, notice := range page.Notices {
 		w.log.Warn("the remote sent a notice", zap.String("notice", notice), zap.String("request_id", page.RequestID))
 	}
-	batch := mirror.NewBatch(page.Records, w.zone)
-	page.Records = nil // the batch owns what is needed of them
-	seen.pass(at.Cursor, batch.IDs())
-	after, err := advance(at, page, *seen, w.zone)
-	return fetched{page: page, batch: batch, after: after, err: err}
+	seen.pass(at.Cursor)
+	after, err := advance(at, page, seen, w.zone)
+	return fetched{page: page, after: after, err: err}
+}
+
+// read judges a page's records. It is done here and not while fetching, so that
+// the next page is already on its way.
+func (w *walk) read(f *fetched, n *novelty) error {
+	f.batch = mirror.NewBatch(f.page.Records, w.zone)
+	f.page.Records = nil // the batch owns what is needed of them
+	n.meet(f.batch.IDs())
+	if f.page.HasMore && n.exhausted() {
+		return malformed(w.resource, f.page.RequestID,
+			fmt.Sprintf("%d pages in a row brought no new record and still has_more is true", n.idle))
+	}
+	return nil
 }
 
 // count notes a page that is committed.

@@ -107,7 +107,7 @@ func (w *world) run(ctx context.Context, resources ...string) map[string]sync.Ou
 }
 
 // mustRun is run where everything must end well.
-func (w *world) mustRun(t testing.TB, resources ...string) map[string]sync.Outcome {
+func (w *world) mustRun(t failer, resources ...string) map[string]sync.Outcome {
 	t.Helper()
 	by := w.run(t.Context(), resources...)
 	for _, o := range by {
@@ -118,8 +118,16 @@ func (w *world) mustRun(t testing.TB, resources ...string) map[string]sync.Outco
 	return by
 }
 
+// failer is a test or one of the histories that a property test makes up.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Context() context.Context
+}
+
 // read runs a query as a reader.
-func (w *world) read(t testing.TB, sql string) [][]string {
+func (w *world) read(t failer, sql string) [][]string {
 	t.Helper()
 	_, rows, err := localpg.Query(context.WithoutCancel(t.Context()), w.url, sql)
 	if err != nil {
@@ -140,7 +148,7 @@ func (w *world) count(t testing.TB, sql string) int {
 
 // equal fails unless the mirror's live rows are upstream's, record for record
 // and digit for digit.
-func (w *world) equal(t testing.TB, resources ...string) {
+func (w *world) equal(t failer, resources ...string) {
 	t.Helper()
 	for _, r := range resources {
 		got := map[string]any{}
@@ -158,7 +166,7 @@ func (w *world) equal(t testing.TB, resources ...string) {
 }
 
 // exact decodes JSON with every number as its text.
-func exact(t testing.TB, text string) any {
+func exact(t failer, text string) any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
