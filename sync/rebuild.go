@@ -70,7 +70,7 @@ func (j *job) withRestarts(ctx context.Context, purpose mirror.Purpose, f func()
 
 // startsOver tells the errors that a new full pass cures.
 func startsOver(err error) bool {
-	return errors.Is(err, mirror.ErrStagingLost) || judge(err, tried{}) == rebuild
+	return errors.Is(err, mirror.ErrStagingLost) || errors.Is(err, mirror.ErrMoved) || judge(err, tried{}) == rebuild
 }
 
 // takePass goes on with the pass that is there for the purpose, or begins one.

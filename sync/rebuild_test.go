@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
@@ -223,6 +224,22 @@ func TestADryRunChangesNothingUntilItIsApplied(t *testing.T) {
 	}
 }
 
+func TestADryRunThatWasStoppedAndOvertakenBeginsAgain(t *testing.T) {
+	w := newWorld(t)
+	w.xiaoqu.Seed(40, 0, 0)
+	w.mustRun(t, "users")
+	ctx, cancel := context.WithCancel(t.Context())
+	w.watch = func(sync.Progress) { cancel() }
+	w.task(ctx, (*sync.Engine).Plan, "users")
+	w.watch = nil
+	w.xiaoqu.Edit("users", w.xiaoqu.IDs("users")[0], `{"name":"overtaken"}`)
+	w.mustRun(t, "users")
+	o := w.task(t.Context(), (*sync.Engine).Plan, "users")["users"]
+	if o.Result != sync.Planned || !o.Difference.Equal() {
+		t.Errorf("%s %+v, %v", o.Result, o.Difference, o.Err)
+	}
+}
+
 func TestAnAskedRebuildThatIsAbortedGoesBackToIncrements(t *testing.T) {
 	w := newWorld(t)
 	w.xiaoqu.Seed(40, 0, 0)
@@ -239,6 +256,27 @@ func TestAnAskedRebuildThatIsAbortedGoesBackToIncrements(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	w.equal(t, "users")
+}
+
+func TestARebuildWaitsForTheLeaseInTurn(t *testing.T) {
+	w := newWorld(t)
+	w.xiaoqu.Seed(5, 0, 0)
+	w.mustRun(t, "users")
+	lease, err := w.mirror.Lease(t.Context(), "users", mirror.Holder{Host: "other", PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wait = 600 * time.Millisecond
+	if o := w.task(t.Context(), (*sync.Engine).Rebuild, "users")["users"]; o.Result != sync.SteppedAside || o.Holder.Host != "other" {
+		t.Errorf("while it is held: %+v, %v", o, o.Err)
+	}
+	w.wait = time.Minute
+	done := make(chan sync.Outcome)
+	go func() { done <- w.task(t.Context(), (*sync.Engine).Rebuild, "users")["users"] }()
+	lease.Release(t.Context())
+	if o := <-done; o.Result != sync.Synced {
+		t.Errorf("when it is free: %+v, %v", o, o.Err)
+	}
 }
 
 func TestVerifyFindsDriftAndNotNews(t *testing.T) {

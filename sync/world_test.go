@@ -35,6 +35,7 @@ type world struct {
 	client *remote.Client
 	log    *zap.Logger
 	limit  int
+	wait   time.Duration // for a lease
 	// maxBytes bounds an answer; 0: the client's own bound.
 	maxBytes int64
 	watch    func(sync.Progress)
@@ -199,7 +200,7 @@ func (w *world) task(ctx context.Context, task func(*sync.Engine, context.Contex
 
 func (w *world) engine() *sync.Engine {
 	return sync.NewEngine(w.client, w.mirror, sync.Options{
-		TimeZone: time.UTC, Limit: w.limit, MaxDeleteRatio: 0.3, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch,
+		TimeZone: time.UTC, Limit: w.limit, Wait: w.wait, MaxDeleteRatio: 0.3, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch,
 		Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkProcess runs the real binary, stripped, over 100,000 records of one
-// resource, first new and then unchanged ones, and reports its peak memory.
+// resource, a first sync and a rebuild, and reports its peak memory.
 func BenchmarkProcess(b *testing.B) {
 	binary := filepath.Join(b.TempDir(), "xiaoqu-sync")
 	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput(); err != nil {
@@ -35,18 +35,20 @@ func BenchmarkProcess(b *testing.B) {
 		if _, _, err := localpg.Query(b.Context(), c.url, "drop schema if exists xiaoqu, xiaoqu_sync cascade"); err != nil {
 			b.Fatal(err)
 		}
-		cmd := exec.Command(binary, "sync", "users")
-		cmd.Env = c.env
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
+		for _, verb := range []string{"sync", "rebuild"} {
+			cmd := exec.Command(binary, verb, "users")
+			cmd.Env = c.env
+			if err := cmd.Start(); err != nil {
+				b.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- cmd.Wait() }()
+			kib, err := peakWhile(cmd.Process.Pid, done)
+			if err != nil {
+				b.Fatal(err)
+			}
+			peak = max(peak, kib)
 		}
-		done := make(chan error, 1)
-		go func() { done <- cmd.Wait() }()
-		kib, err := peakWhile(cmd.Process.Pid, done)
-		if err != nil {
-			b.Fatal(err)
-		}
-		peak = max(peak, kib)
 	}
 	b.ReportMetric(float64(peak)/1024, "peak-MiB")
 	b.ReportMetric(float64(info.Size())/1e6, "binary-MB")
