@@ -29,9 +29,22 @@ var (
 	ErrNothingPlanned = errors.New("sync: there is no finished dry run to apply")
 	// ErrNothingToAbort: there is neither a rebuild nor a dry run.
 	ErrNothingToAbort = errors.New("sync: there is no rebuild and no dry run to abort")
+	// ErrUnderWay: a rebuild has the staging that a dry run would need.
+	ErrUnderWay = errors.New("sync: a rebuild of this resource is under way or held; a dry run would take its place")
 	// ErrNeverSynced: the mirror was never complete, so there is nothing to compare.
 	ErrNeverSynced = errors.New("sync: the mirror was never complete, or waits for a rebuild: there is nothing to verify")
 )
+
+// NotApplicable tells the errors of a request that does not fit what is there.
+// Nothing is wrong with the resource then.
+func NotApplicable(err error) bool {
+	for _, misfit := range []error{ErrNothingHeld, ErrNothingPlanned, ErrNothingToAbort, ErrNeverSynced, ErrUnderWay} {
+		if errors.Is(err, misfit) {
+			return true
+		}
+	}
+	return false
+}
 
 // rebuild works on the full pass until it is merged: pages go to staging, then
 // one transaction writes the differences.
@@ -206,9 +219,6 @@ func (j *job) plan(ctx context.Context) error {
 		return j.compare(ctx)
 	})
 }
-
-// ErrUnderWay is the answer to a dry run while a rebuild has the staging.
-var ErrUnderWay = errors.New("sync: a rebuild of this resource is under way or held; a dry run would take its place")
 
 func (j *job) compare(ctx context.Context) error {
 	d, err := j.mirror.Compare(ctx, j.at, j.pass)

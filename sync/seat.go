@@ -114,7 +114,7 @@ func (e *Engine) signOut(ctx context.Context, s *seat, t task, err error) {
 	if out.Err != nil {
 		code, requestID := codeOf(out.Err)
 		j.run.Message = e.opts.Clean(out.Err.Error())
-		if out.Result != Interrupted { // a wanted stop is no error of the resource
+		if out.Result != Interrupted && !NotApplicable(err) { // neither is an error of the resource
 			j.run.Code = code
 		}
 		if requestID != "" {

@@ -120,8 +120,7 @@ func ofTask(f *failure, err error) bool {
 	case errors.Is(err, mirror.ErrMoved):
 		f.exit, f.code = exitUsage, "PLAN_OUTDATED"
 		f.suggestions = []string{"make the dry run again: the mirror has changed since"}
-	case errors.Is(err, sync.ErrNothingHeld), errors.Is(err, sync.ErrNothingPlanned), errors.Is(err, sync.ErrNothingToAbort),
-		errors.Is(err, sync.ErrNeverSynced), errors.Is(err, sync.ErrUnderWay):
+	case sync.NotApplicable(err):
 		f.exit, f.code = exitUsage, "NOT_APPLICABLE"
 		f.suggestions = []string{"xiaoqu-sync status"}
 	case errors.As(err, &lease):

@@ -112,6 +112,9 @@ func TestRebuildRefusesWhatDoesNotGoTogether(t *testing.T) {
 			t.Errorf("rebuild users %s: exit %d\n%s", args, r.exit, r.err)
 		}
 	}
+	if out := c.must(t, "status", "users").out; strings.Contains(out, "last error") {
+		t.Errorf("a request that does not fit is no error of the resource:\n%s", out)
+	}
 }
 
 func TestARebuildSurvivesTenKillsAndACrashOfPostgreSQL(t *testing.T) {
