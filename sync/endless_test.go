@@ -23,7 +23,7 @@ func TestARoundThatGetsNowhereEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(o *remotetest.Options) { o.Strict = false })
-			w.xiaoqu.Seed(30, 0, 0)
+			w.xiaoqu.Seed(520, 0, 0) // more pages than the longest circle
 			w.xiaoqu.Inject(remotetest.Fault{Match: remotetest.OnTool("users.changes.list", 0), Times: -1, Do: c.do})
 			o := w.run(t.Context(), "users")["users"]
 			var e *remote.Error
