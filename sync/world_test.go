@@ -3,6 +3,7 @@ package sync_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"slices"
 	"strconv"
@@ -22,7 +23,11 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
-func TestMain(m *testing.M) { os.Exit(localpg.Main(m)) }
+func TestMain(m *testing.M) {
+	// Histories for every day; -rapid.checks=1000 on the command line is for a night.
+	_ = flag.Set("rapid.checks", "30")
+	os.Exit(localpg.Main(m))
+}
 
 var all = []string{"users", "properties", "contracts"}
 
