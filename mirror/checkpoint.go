@@ -41,12 +41,17 @@ from {sync}.state where resource = $1::text`
 // A state row that promises rows beside an empty table outlived them: the table
 // was dropped or emptied by hand. The full pass that fills it again is a first one,
 // and change_seq goes on, so that no reader's cursor is behind it.
+// A pass that was staged for the rows of before goes with them.
 const resetState = `
-update {sync}.state
-set phase = 'incremental', sync_token = '', cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0,
-    live_rows = 0, deleted_rows = 0, last_success_at = null, complete_cutoff_at = null,
-    restart_reason = 'ROWS_LOST', restarted_at = now(), epoch = epoch + 1
-where resource = $1::text and epoch = $2::bigint`
+with reset as (
+    update {sync}.state
+    set phase = 'incremental', sync_token = '', cursor = '', snapshot_id = '', data_cutoff_at = null, pages = 0,
+        live_rows = 0, deleted_rows = 0, last_success_at = null, complete_cutoff_at = null,
+        restart_reason = 'ROWS_LOST', restarted_at = now(), epoch = epoch + 1
+    where resource = $1::text and epoch = $2::bigint
+    returning resource
+)
+delete from {sync}.passes p using reset r where p.resource = r.resource`
 
 // A state row that is missing beside a table with rows was lost. The rows stay
 // for the readers, change_seq goes on behind them, a rebuild makes them right; and

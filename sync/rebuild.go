@@ -67,9 +67,10 @@ func (j *job) withRestarts(ctx context.Context, purpose mirror.Purpose, f func()
 	b := newBackoff()
 	for restarts := 0; err == nil; restarts++ {
 		err = f()
-		if err == nil || !startsOver(err) || restarts == maxPassRestarts {
+		if err == nil || restarts == maxPassRestarts || !startsOver(err) && !j.stuck(err) {
 			return err
 		}
+		j.resumed = false
 		d := pause(b, nil)
 		j.log.Warn("the full pass cannot be finished; beginning it again", zap.Int("restart", restarts+1),
 			zap.Duration("wait", d), zap.Error(err))
@@ -86,6 +87,14 @@ func startsOver(err error) bool {
 	return errors.Is(err, mirror.ErrStagingLost) || errors.Is(err, mirror.ErrMoved) || judge(err, tried{}) == rebuild
 }
 
+// stuck tells that the remote refuses the very place where an earlier run left
+// the pass: asking again from there would fail for ever.
+func (j *job) stuck(err error) bool {
+	var e *remote.Error
+	return j.resumed && j.run.Pages == 0 && errors.As(err, &e) &&
+		(e.Code == remote.Malformed || e.Code == remote.InvalidArgument)
+}
+
 // takePass goes on with the pass that is there for the purpose, or begins one.
 func (j *job) takePass(ctx context.Context, purpose mirror.Purpose) error {
 	p, found, err := j.mirror.Pass(ctx, j.resource)
@@ -93,7 +102,7 @@ func (j *job) takePass(ctx context.Context, purpose mirror.Purpose) error {
 		return err
 	}
 	if found && p.Purpose == purpose {
-		j.pass = p
+		j.pass, j.resumed = p, p.At.Pages > 0
 		j.log.Info("going on with the full pass", zap.String("purpose", string(purpose)), zap.Int64("pages", p.At.Pages), zap.Int64("rows", p.Rows))
 		return nil
 	}
@@ -258,7 +267,7 @@ func (j *job) accept(ctx context.Context) error {
 // abort drops what is staged. A resource whose position the remote still knows
 // goes back to its increments; another one keeps waiting for a rebuild.
 func (j *job) abort(ctx context.Context) error {
-	if j.at.Phase == mirror.PhaseRebuild {
+	if j.at.Phase == mirror.PhaseRebuild && j.at.SyncToken != "" {
 		at, err := j.mirror.Resume(ctx, j.at)
 		if err == nil {
 			j.at = at
@@ -282,29 +291,32 @@ func (j *job) verify(ctx context.Context) error {
 		return ErrNeverSynced
 	}
 	p, found, err := j.mirror.Pass(ctx, j.resource)
-	switch {
-	case err != nil:
-		return err
-	case found && p.Purpose == mirror.PurposePlan:
-		j.log.Warn("a dry run that was not applied gives way to the verification")
-	case found && p.Purpose == mirror.PurposeVerify && p.Complete:
-		err = j.beginPass(ctx, mirror.PurposeVerify, reasonAsked)
-	}
 	if err != nil {
 		return err
 	}
-	return j.withRestarts(ctx, mirror.PurposeVerify, func() error {
-		if err := j.fill(ctx); err != nil {
-			return err
-		}
-		since := mirror.Checkpoint{Resource: j.resource, SyncToken: j.at.SyncToken}
-		explain := func(ctx context.Context, f fetched) error { return j.mirror.Explain(ctx, j.pass, f.batch) }
-		if err := j.follow(ctx, since, explain); err != nil {
-			return err
-		}
-		if err := j.compare(ctx); err != nil {
-			return err
-		}
-		return j.mirror.Verified(ctx, j.pass, *j.found)
-	})
+	if found && p.Purpose == mirror.PurposePlan {
+		j.log.Warn("a dry run that was not applied gives way to the verification")
+	}
+	// Always anew: an older pass is of a snapshot that the mirror may be ahead of.
+	if err := j.beginPass(ctx, mirror.PurposeVerify, reasonAsked); err != nil {
+		return err
+	}
+	if err := j.withRestarts(ctx, mirror.PurposeVerify, func() error { return j.fill(ctx) }); err != nil {
+		return err
+	}
+	return j.settleDrift(ctx)
+}
+
+// settleDrift sets a finished pass against the mirror. When the remote no longer
+// knows the mirror's own position, no new pass could help: that is an error here.
+func (j *job) settleDrift(ctx context.Context) error {
+	since := mirror.Checkpoint{Resource: j.resource, SyncToken: j.at.SyncToken}
+	explain := func(ctx context.Context, f fetched) error { return j.mirror.Explain(ctx, j.pass, f.batch) }
+	if err := j.follow(ctx, since, explain); err != nil {
+		return err
+	}
+	if err := j.compare(ctx); err != nil {
+		return err
+	}
+	return j.mirror.Verified(ctx, j.pass, *j.found)
 }

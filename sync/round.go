@@ -18,7 +18,9 @@ type job struct {
 	ruling mirror.Ruling
 	at     mirror.Checkpoint // where the mirror stands
 	pass   mirror.Pass       // the full pass in staging, when there is one
-	found  *mirror.Difference
+	// resumed: the pass is an earlier run's, and no page of this run is in it.
+	resumed bool
+	found   *mirror.Difference
 }
 
 // sync brings the resource up to date: with the changes since the last round,

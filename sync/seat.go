@@ -86,10 +86,11 @@ func (e *Engine) lease(ctx context.Context, resource string) (*mirror.Lease, err
 	for {
 		l, err := e.mirror.Lease(ctx, resource, e.opts.Holder)
 		var held *mirror.HeldError
-		if !errors.As(err, &held) || time.Now().Add(leasePoll).After(until) {
+		left := time.Until(until)
+		if !errors.As(err, &held) || left <= 0 {
 			return l, err
 		}
-		if err := wait(ctx, leasePoll); err != nil {
+		if err := wait(ctx, min(leasePoll, left)); err != nil {
 			return nil, err
 		}
 	}
