@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -79,7 +80,7 @@ func TestStatementsDoNotDependOnSearchPath(t *testing.T) {
 func TestTwoSchemasLiveSideBySide(t *testing.T) {
 	pool := connect(t, localpg.Database(t))
 	for _, schema := range []string{"one", "two"} {
-		if r := apply(t, pool, layout(t, schema), "users"); r.To != 2 || len(r.Created) != 1 {
+		if r := apply(t, pool, layout(t, schema), "users"); r.To != int64(len(numbered(t))) || len(r.Created) != 1 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -90,7 +91,7 @@ func TestSchemasMadeByTheAdministrator(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "create schema xiaoqu; create schema xiaoqu_sync"); err != nil {
 		t.Fatal(err)
 	}
-	if r := apply(t, pool, layout(t, "xiaoqu"), "users"); len(r.Schemas) != 0 || len(r.Applied) != 2 {
+	if r := apply(t, pool, layout(t, "xiaoqu"), "users"); len(r.Schemas) != 0 || len(r.Applied) != len(numbered(t)) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -116,7 +117,7 @@ func TestAFailedMigrationLeavesNothingHalf(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "drop table xiaoqu.freshness"); err != nil {
 		t.Fatal(err)
 	}
-	if r := apply(t, pool, l, "users"); r.From != 0 || r.To != 2 || len(r.Created) != 1 {
+	if r := apply(t, pool, l, "users"); r.From != 0 || r.To != int64(len(numbered(t))) || len(r.Created) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -155,14 +156,27 @@ func TestNewerDatabase(t *testing.T) {
 	pool := connect(t, localpg.Database(t))
 	l := layout(t, "xiaoqu")
 	apply(t, pool, l)
-	if _, err := pool.Exec(t.Context(), "insert into xiaoqu_sync.migrations (version_id, is_applied) values (7, true)"); err != nil {
+	if _, err := pool.Exec(t.Context(), "insert into xiaoqu_sync.migrations (version_id, is_applied) values (99, true)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, dryRun := range []bool{true, false} {
 		_, err := migrations.Apply(t.Context(), pool, l, []string{"users"}, dryRun)
 		var newer *migrations.NewerError
-		if !errors.As(err, &newer) || *newer != (migrations.NewerError{Database: 7, Binary: 2}) {
+		if !errors.As(err, &newer) || *newer != (migrations.NewerError{Database: 99, Binary: int64(len(numbered(t)))}) {
 			t.Errorf("dry run %v: %v", dryRun, err)
 		}
 	}
+}
+
+// numbered are the names of the migration files, in order.
+func numbered(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("sql/0*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(f), ".sql")
+	}
+	return files
 }

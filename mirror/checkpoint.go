@@ -54,14 +54,14 @@ with reset as (
 delete from {sync}.passes p using reset r where p.resource = r.resource`
 
 // A state row that is missing beside a table with rows was lost. The rows stay
-// for the readers, change_seq goes on behind them, a rebuild makes them right; and
+// for the readers, change_seq goes on behind them and behind what was purged, a rebuild makes them right; and
 // the epoch is one that no worker can hold from before.
 const makeState = `
 insert into {sync}.state (resource, phase, epoch, change_seq, live_rows, deleted_rows)
 select $1::text,
        case when count(*) = 0 then 'incremental' else 'rebuild' end,
        case when count(*) = 0 then 0 else (extract(epoch from clock_timestamp()) * 1000000)::bigint end,
-       coalesce(max(change_seq), 0),
+       greatest(coalesce(max(change_seq), 0), coalesce((select p.change_seq from {sync}.purges p where p.resource = $1::text), 0)),
        count(*) filter (where deleted_at is null),
        count(*) filter (where deleted_at is not null)
 from {table}

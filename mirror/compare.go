@@ -46,8 +46,9 @@ using (select id, max(seq) as seq from {staging} where not explains group by id 
 where s.id = last.id and s.seq < last.seq and not s.explains`
 
 // findDifference joins the pass and the mirror once, in full. Rows that are equal
-// in content hash, fingerprint and in being deleted leave no trace. n numbers what will be
-// written: upserts in the order of ids, then absences.
+// in content hash, fingerprint and in being deleted leave no trace, and neither do
+// tombstones that were purged. n numbers what will be written: upserts in the
+// order of ids, then absences.
 const findDifference = `
 create temp table difference on commit drop as
 select row_number() over (order by d.fate = 'absent', d.id collate "C") as n, d.*, false as explained
@@ -58,20 +59,24 @@ from (
                 when s.tombstone and t.deleted_at is null then 'tombstoned'
                 when not s.tombstone and t.deleted_at is not null then 'revived'
                 else 'updated' end as fate
-    from (select ctid as place, id, tombstone, content_hash, {fingerprint} as fingerprint from {staging} where not explains) s
+    from (select ctid as place, id, tombstone, coalesce(deleted_at, modify_time) as deleted_at, content_hash, {fingerprint} as fingerprint
+          from {staging} where not explains) s
     full join (select id, deleted_at, content_hash, {fingerprint} as fingerprint from {table}) t on t.id = s.id
+    left join {sync}.purges purged on purged.resource = {resource}
     where case when s.id is null then t.deleted_at is null
                when s.content_hash is null then false -- spared: what the mirror has of it stays
-               when t.id is null then true
+               when t.id is null then not s.tombstone or coalesce(s.deleted_at, '-infinity') >= coalesce(purged.before, '-infinity')
                else s.content_hash <> t.content_hash or s.fingerprint is distinct from t.fingerprint
                     or s.tombstone <> (t.deleted_at is not null) end
 ) d`
 
-// The fingerprint shows a record that somebody changed by hand, which its content
+// The fingerprint shows a row that somebody changed by hand, which its content
 // hash does not. It costs as much as the rest of the comparison.
 const (
 	noFingerprint   = `null::bigint`
-	fullFingerprint = `pg_catalog.jsonb_hash_extended(record, 0)`
+	fullFingerprint = `
+pg_catalog.hashtextextended(coalesce(extract(epoch from modify_time)::text, '') || coalesce('/' || version, ''),
+                            pg_catalog.jsonb_hash_extended(record, 0))`
 )
 
 // reasonExpired is the remote's word (contract §5). It doubts our position and not
@@ -128,6 +133,9 @@ func (m *Mirror) Compare(ctx context.Context, before Checkpoint, p Pass) (Differ
 // weigh begins a transaction, locks state and pass, and finds the differences.
 func (m *Mirror) weigh(ctx context.Context, conn *pgx.Conn, op string, before Checkpoint, p Pass) (weighing, error) {
 	var w weighing
+	if err := checkResources(op, []string{before.Resource}); err != nil {
+		return w, err
+	}
 	if err := m.hold(ctx, conn, op, before, p, &w); err != nil {
 		return w, err
 	}
@@ -138,8 +146,8 @@ func (m *Mirror) weigh(ctx context.Context, conn *pgx.Conn, op string, before Ch
 	if w.pass.Purpose == PurposeVerify {
 		prepare += `; ` + explainDifference
 	}
-	prepare = strings.ReplaceAll(m.layout.RenderResource(prepare, before.Resource), "{fingerprint}", w.pass.fingerprint())
-	if _, err := conn.Exec(ctx, prepare); err != nil {
+	names := strings.NewReplacer("{fingerprint}", w.pass.fingerprint(), "{resource}", "'"+before.Resource+"'")
+	if _, err := conn.Exec(ctx, m.layout.RenderResource(names.Replace(prepare), before.Resource)); err != nil {
 		return w, err
 	}
 	d := &w.difference

@@ -185,6 +185,9 @@ func refusal(pg *pgconn.PgError) *Error {
 		e.Kind, e.Hint = KindDenied, "grant the right to the login of the database URL; `check` lists what is missing"
 	case "42P01", "3F000", "42703", "42883":
 		e.Kind, e.Hint = KindSchema, "run `xiaoqu-sync migrate`"
+	case "23503":
+		e.Kind, e.Message = KindDenied, fmt.Sprintf("the foreign key %s of %s.%s keeps the rows", pg.ConstraintName, pg.SchemaName, pg.TableName)
+		e.Hint = "remove the rows that refer to them first, or let the foreign key do it (ON DELETE CASCADE or SET NULL)"
 	case "55P03", "55006":
 		e.Kind = KindTransient
 	default:

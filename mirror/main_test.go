@@ -109,6 +109,14 @@ func (f fixture) lines(t testing.TB) []string {
 	return lines
 }
 
+// exec does to the database what a person could.
+func (f fixture) exec(t testing.TB, sql string) {
+	t.Helper()
+	if _, err := f.sql.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
 // value reads one value of any statement.
 func value[T any](t testing.TB, f fixture, sql string, args ...any) T {
 	t.Helper()

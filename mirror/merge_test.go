@@ -162,6 +162,8 @@ func TestARebuildMendsWhatWasChangedByHand(t *testing.T) {
 		{"a lost row", "delete from xiaoqu.users where id = 'a'", expired, mirror.Counts{Inserted: 1, Unchanged: 1}},
 		{"a row of nobody's", "insert into xiaoqu.users (id, record, synced_at, change_seq, content_hash) values ('c', '{}', now(), 2, '')", expired, mirror.Counts{Deleted: 1, Unchanged: 2}},
 		{"a record, when a person asked", `update xiaoqu.users set record = jsonb_set(record, '{name}', '"x"') where id = 'a'`, "REQUESTED", mirror.Counts{Updated: 1, Unchanged: 1}},
+		{"a time, when a person asked", "update xiaoqu.users set modify_time = modify_time + interval '8h' where id = 'a'", "REQUESTED", mirror.Counts{Updated: 1, Unchanged: 1}},
+		{"a version, when a person asked", "update xiaoqu.users set version = '0' where id = 'a'", "REQUESTED", mirror.Counts{Updated: 1, Unchanged: 1}},
 		{"a record, when the state row was lost", `update xiaoqu.users set record = record - 'name' where id = 'b'`, "STATE_LOST", mirror.Counts{Updated: 1, Unchanged: 1}},
 	}
 	for _, tt := range tests {

@@ -202,5 +202,9 @@ func (m *Mirror) remakeStaging(ctx context.Context, resource string, err error) 
 		return false, err
 	}
 	_, err = migrations.Apply(ctx, m.pool, m.layout, []string{resource}, false)
+	var e *Error
+	if err = fail("make the staging table of "+resource, err); errors.As(err, &e) && e.Kind == KindDenied {
+		e.Hint = "let the schemas' owner run `xiaoqu-sync migrate`: the staging table is gone, and this login may not make it"
+	}
 	return err == nil, err
 }

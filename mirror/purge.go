@@ -16,11 +16,18 @@ update {sync}.state set epoch = epoch + 1, last_commit_at = now()
 where resource = $1::text and epoch = $2::bigint
 returning epoch`
 
+// notePurge keeps what the rows that go can no longer tell: see 00003_purges.sql.
+const notePurge = `
+insert into {sync}.purges as p (resource, before, change_seq, purged_at)
+select resource, $3::timestamptz, change_seq, now() from {sync}.state where resource = $1::text and epoch = $2::bigint
+on conflict (resource) do update
+set before = greatest(p.before, excluded.before), change_seq = greatest(p.change_seq, excluded.change_seq), purged_at = excluded.purged_at`
+
 // removeTombstones walks the primary key, so that every row is looked at once,
 // however many batches there are.
 const removeTombstones = `
 with doomed as materialized (
-    select id from {table} where id > $1::text and deleted_at < $2::timestamptz order by id limit $3::bigint
+    select id from {table} where id > $1::text and deleted_at < $2::timestamptz and synced_at < $2::timestamptz order by id limit $3::bigint
 ), gone as (
     delete from {table} t using doomed d where t.id = d.id returning t.id
 ), kept as (
@@ -28,11 +35,12 @@ with doomed as materialized (
 )
 select (select count(*) from doomed), (select count(*) from gone), coalesce((select max(id) from doomed), '')`
 
-// Purge removes for good what was deleted at the source longer ago than
-// olderThan, by the database's clock, in batches of their own transactions, and
-// returns the checkpoint and how many rows went. It needs DELETE on the table.
-// Readers that follow change_seq do not hear of it, and a full pass that still
-// brings the tombstone brings the row back. KindFenced: the mirror moved on; what
+// Purge removes for good what was deleted at the source, and was last written
+// here, longer ago than olderThan by the database's clock: a reader had that long
+// to hear of it. It works in batches of their own transactions, and returns the
+// checkpoint and how many rows went. It needs DELETE on the table. Readers that
+// follow change_seq do not hear of it, and a full pass that still brings the
+// tombstone does not bring the row back. KindFenced: the mirror moved on; what
 // was removed until then is counted.
 func (m *Mirror) Purge(ctx context.Context, before Checkpoint, olderThan time.Duration) (Checkpoint, int64, error) {
 	op := "purge " + before.Resource
@@ -76,6 +84,8 @@ func (m *Mirror) purge(ctx context.Context, op string, p *purge) error {
 			return err
 		}
 		b := newBatch(conn)
+		b.add(m.layout.Render(notePurge), argument{pgtype.TextOID, at.Resource}, argument{pgtype.Int8OID, at.Epoch},
+			argument{pgtype.TimestamptzOID, p.limit})
 		b.add(m.layout.Render(movePurged), argument{pgtype.TextOID, at.Resource}, argument{pgtype.Int8OID, at.Epoch})
 		b.add(m.layout.RenderResource(removeTombstones, at.Resource), argument{pgtype.TextOID, p.from},
 			argument{pgtype.TimestamptzOID, p.limit}, argument{pgtype.Int8OID, int64(purgeBatch)}, argument{pgtype.TextOID, at.Resource})
@@ -83,14 +93,14 @@ func (m *Mirror) purge(ctx context.Context, op string, p *purge) error {
 		if err != nil {
 			return err
 		}
-		if len(results[0].Rows) == 0 {
+		if len(results[1].Rows) == 0 {
 			return fenced(op)
 		}
-		epoch, err := integers(results[0].Rows, 1)
+		epoch, err := integers(results[1].Rows, 1)
 		if err != nil {
 			return err
 		}
-		row := results[1].Rows[0]
+		row := results[2].Rows[0]
 		n, err := integers([][][]byte{row[:2]}, 2)
 		if err != nil {
 			return err

@@ -182,37 +182,3 @@ func TestARebuildWithoutATokenCannotBeGivenUp(t *testing.T) {
 		t.Error("something moved")
 	}
 }
-
-func TestPurge(t *testing.T) {
-	f := setUp(t)
-	day := func(days int) string {
-		return fmt.Sprintf(`,"deleted_at":%q`, time.Now().AddDate(0, 0, -days).Format(time.RFC3339))
-	}
-	f.commit(t, user("live", ""), user("new", day(89)))
-	var old []string
-	for i := range 2500 {
-		old = append(old, user(fmt.Sprintf("old%d", i), day(91+i%7)))
-	}
-	f.commit(t, old...)
-	before := f.checkpoint(t)
-	after, n, err := f.Purge(t.Context(), before, 90*24*time.Hour)
-	if err != nil || n != 2500 || after != f.checkpoint(t) || after.Epoch != before.Epoch+3 {
-		t.Errorf("%d rows, %+v, %v", n, after, err)
-	}
-	if got := withoutXmin(f.lines(t)); got != "live live 1, new deleted 2" {
-		t.Error(got)
-	}
-	f.soundState(t)
-	_, _, err = f.Purge(t.Context(), before, time.Hour)
-	wantKind(t, err, mirror.KindFenced)
-	_, _, err = f.Purge(t.Context(), after, -time.Hour)
-	wantKind(t, err, mirror.KindConfig)
-	if len(f.lines(t)) != 2 {
-		t.Error("a fenced purge removed rows")
-	}
-	// A row that comes back is counted anew.
-	if counts := f.commit(t, user("old1", day(91))); counts.Deleted != 1 {
-		t.Errorf("%+v", counts)
-	}
-	f.soundState(t)
-}

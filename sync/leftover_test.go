@@ -111,3 +111,15 @@ func TestAHeldResultGoesWithTheRowsThatItWasFor(t *testing.T) {
 	}
 	w.equal(t, "users")
 }
+
+func TestARebuildWhoseMirrorWasDamagedMeanwhileBeginsAgain(t *testing.T) {
+	w := newWorld(t)
+	w.xiaoqu.Seed(60, 0, 0)
+	w.mustRun(t, "users")
+	w.xiaoqu.ExpireTokens("users")
+	w.stopAfter(t, 3, (*sync.Engine).Sync)
+	w.read(t, "delete from xiaoqu_sync.state where resource = 'users'")
+	w.read(t, "delete from xiaoqu.users where change_seq = (select max(change_seq) from xiaoqu.users)")
+	w.mustRun(t, "users")
+	w.equal(t, "users")
+}

@@ -163,11 +163,12 @@ func (j *job) merge(ctx context.Context, acceptDeletes bool) error {
 	ruling := j.ruling
 	ruling.AcceptDeletes = acceptDeletes
 	before := j.at
-	return j.persist(ctx, func(ctx context.Context) error {
-		at, counts, err := j.mirror.Merge(ctx, before, j.pass, ruling)
+	var counts mirror.Counts
+	err := j.persist(ctx, func(ctx context.Context) error {
+		at, c, err := j.mirror.Merge(ctx, before, j.pass, ruling)
+		counts = c
 		if err == nil {
 			j.at = at
-			j.run.Counts = j.run.Counts.Add(counts)
 		}
 		var fuse *mirror.FuseError
 		if errors.As(err, &fuse) {
@@ -185,6 +186,10 @@ func (j *job) merge(ctx context.Context, acceptDeletes bool) error {
 		j.at = at
 		return true, nil
 	})
+	if err == nil {
+		j.run.Counts = j.run.Counts.Add(counts)
+	}
+	return err
 }
 
 // ask begins a rebuild, or goes on with one that is under way. One that is

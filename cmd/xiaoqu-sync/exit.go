@@ -117,6 +117,7 @@ func ofTask(f *failure, err error) bool {
 		f.suggestions = []string{"xiaoqu-sync rebuild RESOURCE makes it equal; keep the report for Xiaoqu's support"}
 	case errors.Is(err, mirror.ErrStagingLost):
 		f.exit, f.code, f.retryable = exitBackend, "STAGING_LOST", true
+		f.suggestions = []string{"xiaoqu-sync rebuild RESOURCE reads everything again; readers keep the rows they have"}
 	case errors.Is(err, mirror.ErrMoved):
 		f.exit, f.code = exitUsage, "PLAN_OUTDATED"
 		f.suggestions = []string{"make the dry run again: the mirror has changed since"}

@@ -80,7 +80,7 @@ func TestPurgeRemovesOldTombstonesOnRequestOnly(t *testing.T) {
 	c.must(t, "sync", "users")
 	c.xiaoqu.Delete("users", c.xiaoqu.IDs("users")[0])
 	c.must(t, "sync", "users")
-	c.read(t, "update xiaoqu.users set deleted_at = now() - interval '100 days' where deleted_at is not null")
+	c.read(t, "update xiaoqu.users set deleted_at = now() - interval '100 days', synced_at = now() - interval '91 days' where deleted_at is not null")
 	var answer struct {
 		Purged []struct{ Rows int }
 	}

@@ -17,8 +17,8 @@ func (p *program) purgeVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "purge [RESOURCE…] --older-than 90d",
 		Short: "Remove old tombstones for good",
-		Long: `Remove rows for good that were marked deleted longer ago than --older-than. It
-happens on request only. A reader that was away for longer than that no longer
+		Long: `Remove rows for good that were deleted at the source, and marked so here, longer
+ago than --older-than. It happens on request only. A reader that was away for longer than that no longer
 learns of these deletions from change_seq.`,
 		Example: "  xiaoqu-sync purge --older-than 90d\n  xiaoqu-sync purge users --older-than 720h",
 		RunE: p.localVerb(func(ctx context.Context, a *app, args []string) (answer, error) {
