@@ -21,6 +21,7 @@ type Run struct {
 	Pages     int64      `json:"pages"`
 	Counts    Counts     `json:"counts"`
 	Retries   int64      `json:"retries"`
+	Notices   int64      `json:"notices"` // of the remote, on the pages
 }
 
 // OutcomeAbandoned is the outcome of a run that ended without a word: killed, or
@@ -61,7 +62,7 @@ with ended as (
         ended_at = coalesce($8::timestamptz, now()), pages = $9::bigint, retries = $10::bigint,
         received = $11::bigint, inserted = $12::bigint, updated = $13::bigint, deleted = $14::bigint, revived = $15::bigint,
         unchanged = $16::bigint, duplicates = $17::bigint, quarantined = $18::bigint, mended = $19::bigint,
-        staged = $20::bigint
+        staged = $20::bigint, notices = $21::bigint
     where id = $1::bigint and resource = $2::text
 ), noted as (
     update {sync}.state
@@ -84,6 +85,6 @@ func (m *Mirror) EndRun(ctx context.Context, r Run) error {
 	defer cancel()
 	c := r.Counts
 	_, err := m.pool.Exec(ctx, m.layout.Render(endRun), r.ID, r.Resource, r.Mode, r.Outcome, r.Code, storable(r.Message), storable(r.RequestID),
-		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended, c.Staged)
+		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended, c.Staged, r.Notices)
 	return fail("end run of "+r.Resource, err)
 }

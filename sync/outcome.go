@@ -33,6 +33,7 @@ type Outcome struct {
 	Pages        int64          `json:"pages"`
 	Counts       mirror.Counts  `json:"counts"`
 	Retries      int64          `json:"retries"`
+	Notices      int64          `json:"notices"` // of the remote, on the pages
 	Seconds      float64        `json:"seconds"`
 	DataCutoffAt *time.Time     `json:"data_cutoff_at,omitempty"` // of a complete round
 	RequestID    string         `json:"request_id,omitempty"`     // of the last page or of the failure

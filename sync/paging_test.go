@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
@@ -135,6 +138,22 @@ func TestADamagedTokenEndsInAClearErrorOrARebuild(t *testing.T) {
 		}
 		w.equal(t, "users")
 	}
+}
+
+func TestALimitThatTheRemoteCutsIsLoggedAndCounted(t *testing.T) {
+	w := newWorld(t, func(o *remotetest.Options) { o.MaxLimit = 5 })
+	w.xiaoqu.Seed(25, 0, 0)
+	core, logged := observer.New(zap.WarnLevel)
+	w.log = zap.New(core)
+	o := w.mustRun(t, "users")["users"]
+	notices := logged.FilterMessage("the remote sent a notice")
+	if o.Pages != 5 || o.Notices != 5 || notices.Len() != 5 || notices.All()[0].ContextMap()["request_id"] == "" {
+		t.Errorf("%+v, %v", o, notices.All())
+	}
+	if n := w.count(t, "select notices from xiaoqu_sync.runs"); n != 5 {
+		t.Errorf("%d in the run log", n)
+	}
+	w.equal(t, "users")
 }
 
 // TestFieldsMayChangeTheirTypeAndComeAndGo puts one record after the other in every shape.

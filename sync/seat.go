@@ -104,7 +104,8 @@ func (e *Engine) signOut(ctx context.Context, s *seat, t task, err error) {
 	if out.Result == Verified && !j.found.Equal() {
 		out.Result, out.Err = Drifted, ErrDrift
 	}
-	out.Mode, out.Pages, out.Counts, out.Retries = j.run.Mode, j.run.Pages, j.run.Counts, j.run.Retries+j.caller.retries
+	out.Mode, out.Pages, out.Counts, out.Notices = j.run.Mode, j.run.Pages, j.run.Counts, j.run.Notices
+	out.Retries = j.run.Retries + j.caller.retries
 	out.Difference, out.RequestID = j.found, j.run.RequestID
 	if out.Result == Synced {
 		out.DataCutoffAt = j.at.DataCutoffAt

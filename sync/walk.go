@@ -135,6 +135,7 @@ func (w *walk) read(f *fetched, n *novelty) error {
 func (w *walk) count(f fetched, c mirror.Counts, took time.Duration) {
 	w.run.Pages++
 	w.run.RequestID = f.page.RequestID
+	w.run.Notices += int64(len(f.page.Notices))
 	w.run.Counts = w.run.Counts.Add(c)
 	w.log.Debug("page committed",
 		zap.Int64("page", w.run.Pages), zap.Int64("received", c.Received), zap.Int64("stored", c.Stored()),
