@@ -123,7 +123,7 @@ func (d *decoder) normalize(raw []byte, r *row) ([]byte, string) {
 	if err != nil {
 		r.mended = true
 		if arena, err = jsontext.AppendFormat(d.arena, raw, d.strict, d.lenient); err != nil {
-			return nil, reasonSyntax
+			return nil, unreadable(raw)
 		}
 	}
 	text := arena[start:len(arena):len(arena)]
@@ -135,6 +135,28 @@ func (d *decoder) normalize(raw []byte, r *row) ([]byte, string) {
 	}
 	d.arena = arena
 	return text, ""
+}
+
+// unreadable says why a text is no JSON to the decoder, which stops at a depth of its own.
+func unreadable(raw []byte) string {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth > maxDepth {
+			return reasonDepth
+		}
+	}
+	return reasonSyntax
 }
 
 const escapedNUL = `\u0000`

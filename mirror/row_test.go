@@ -58,7 +58,7 @@ func TestRowBounds(t *testing.T) {
 	tests := []struct{ name, record, reason string }{
 		{"depth at the limit", nested(maxDepth - 1), ""},
 		{"depth beyond", nested(maxDepth), reasonDepth},
-		{"depth far beyond", nested(100_000), reasonSyntax},
+		{"depth far beyond", nested(100_000), reasonDepth},
 		{"1e400", number("1e400"), ""},
 		{"exponent at the limit", number("-1.5E+1000"), ""},
 		{"exponent beyond", number("1e1001"), reasonNumber},
@@ -75,6 +75,7 @@ func TestRowBounds(t *testing.T) {
 		{"null", `null`, reasonObject},
 		{"nothing", ``, reasonSyntax},
 		{"cut short", `{"id":"a"`, reasonSyntax},
+		{"brackets in a text", `{"id":"` + strings.Repeat("[", 2*maxDepth) + `\"` + `[",}`, reasonSyntax},
 		{"two values", `{"id":"a"} {}`, reasonSyntax},
 		{"an empty object", `{}`, reasonNoID},
 	}

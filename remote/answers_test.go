@@ -23,6 +23,8 @@ func TestAnswersThatAreUnusualButRight(t *testing.T) {
 		"no blank line at the end":  stream("data: " + ok + "\n"),
 		"no newline at the end":     stream("data: " + ok),
 		"CRLF":                      stream("event: message\r\ndata: " + ok + "\r\n\r\n"),
+		"CR alone":                  stream("event: message\rdata: " + ok + "\r\r"),
+		"a line without a colon":    stream("foo\ndata: " + ok + "\n\n"),
 		"byte order mark":           stream("\ufeffdata: " + ok + "\n\n"),
 		"byte order mark in json":   status(200, "application/json", "\ufeff"+ok),
 		"comments and keep-alives":  stream(": hi\n\n: hi\n\ndata: " + ok + "\n\n: bye\n\n"),

@@ -113,7 +113,7 @@ func (x *exchange) callID() jsonrpc.ID {
 	return x.id
 }
 
-// respond keeps the response and empties it for the SDK; initialize's own result the SDK must read.
+// respond keeps the response and empties it for the SDK.
 func (x *exchange) respond(resp *jsonrpc.Response) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -123,12 +123,18 @@ func (x *exchange) respond(resp *jsonrpc.Response) {
 	if resp.Error != nil {
 		return
 	}
-	x.result = resp.Result
-	switch x.tool {
-	case methodInitialize:
-	case methodTools:
-		resp.Result = []byte(`{"tools":[]}`)
-	default:
-		resp.Result = []byte(`{"content":[]}`)
+	if x.result == nil { // not taken off the wire
+		x.result = resp.Result
 	}
+	if x.tool != methodInitialize { // which the SDK must read
+		resp.Result = x.empty()
+	}
+}
+
+// empty is a result without content, in the form that the SDK expects.
+func (x *exchange) empty() []byte {
+	if x.tool == methodTools {
+		return []byte(`{"tools":[]}`)
+	}
+	return []byte(`{"content":[]}`)
 }

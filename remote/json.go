@@ -3,9 +3,7 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -19,36 +17,34 @@ type node struct {
 	items   []json.RawMessage // elements when an array was opened
 }
 
-// parse reads src, which must be one JSON value, and opens objects and arrays down to the given number of levels; deeper
-// ones are checked and kept whole. Duplicate names and broken text inside strings pass: a record's faults are not the page's.
+// parse reads src, which must be one JSON value, and opens objects and arrays down to the given number of levels. Deeper
+// members are checked and kept whole; elements of arrays are only cut, to be judged one by one: a record's faults are not
+// the page's. Duplicate names and broken text inside strings pass.
 func parse(src []byte, levels int) (node, error) {
-	p := parser{src: src, dec: jsontext.NewDecoder(bytes.NewBuffer(src),
-		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	p := parser{scanner{src: src}}
 	n, err := p.value(levels)
 	if err != nil {
 		return node{}, err
 	}
-	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return node{}, fmt.Errorf("text after the JSON value at byte %d", p.dec.InputOffset())
+	if p.peek(); p.at < len(src) {
+		return node{}, fmt.Errorf("text after the JSON value at byte %d", p.at)
 	}
 	return n, nil
 }
 
-type parser struct {
-	src []byte
-	dec *jsontext.Decoder
-}
+type parser struct{ scanner }
 
 func (p *parser) value(levels int) (node, error) {
-	kind := p.dec.PeekKind()
+	kind := p.peek()
 	if levels == 0 || (kind != '{' && kind != '[') {
-		raw, err := p.raw()
+		raw, err := p.scanner.value()
+		if err == nil {
+			err = check(raw)
+		}
 		return node{raw: raw}, err
 	}
-	if _, err := p.dec.ReadToken(); err != nil {
-		return node{}, err
-	}
-	start := p.dec.InputOffset() - 1
+	start := p.at
+	p.at++
 	var n node
 	var err error
 	if kind == '{' {
@@ -56,54 +52,86 @@ func (p *parser) value(levels int) (node, error) {
 	} else {
 		err = p.array(&n)
 	}
-	if err != nil {
-		return node{}, err
-	}
-	if _, err := p.dec.ReadToken(); err != nil { // the closing bracket
-		return node{}, err
-	}
-	n.raw = p.src[start:p.dec.InputOffset():p.dec.InputOffset()]
-	return n, nil
+	n.raw = p.src[start:p.at:p.at]
+	return n, err
 }
 
 func (p *parser) object(n *node, levels int) error {
 	n.members = map[string]node{}
-	for p.dec.PeekKind() != '}' {
-		name, err := p.dec.ReadToken()
+	return p.list('}', func() error {
+		name, err := p.name()
 		if err != nil {
 			return err
 		}
-		key := name.String()
 		member, err := p.value(levels)
-		if err != nil {
-			return err
-		}
-		n.names = append(n.names, key)
-		n.members[key] = member
+		n.names = append(n.names, name)
+		n.members[name] = member
+		return err
+	})
+}
+
+// name reads a member's name and the colon behind it.
+func (p *parser) name() (string, error) {
+	if p.peek() != '"' {
+		return "", fmt.Errorf("no name at byte %d", p.at)
 	}
-	return nil
+	raw, err := p.scanner.value()
+	if err != nil {
+		return "", err
+	}
+	if err := check(raw); err != nil {
+		return "", err
+	}
+	name, _ := jsontext.AppendUnquote(nil, raw) // checked; broken text in it is replaced
+	return string(name), p.take(':')
 }
 
 func (p *parser) array(n *node) error {
 	n.items = []json.RawMessage{}
-	for p.dec.PeekKind() != ']' {
-		raw, err := p.raw()
-		if err != nil {
-			return err
-		}
-		n.items = append(n.items, json.RawMessage(raw))
-	}
-	return nil
+	return p.list(']', func() error {
+		item, err := p.scanner.value()
+		n.items = append(n.items, json.RawMessage(item))
+		return err
+	})
 }
 
-// raw reads one value and returns its bytes as they stand in src: no copy is made of a record.
-func (p *parser) raw() (jsontext.Value, error) {
-	v, err := p.dec.ReadValue()
-	if err != nil {
-		return nil, err
+// list reads what stands between commas, up to the closing bracket.
+func (p *parser) list(closing byte, read func() error) error {
+	if p.peek() == closing {
+		p.at++
+		return nil
 	}
-	end := p.dec.InputOffset()
-	return p.src[end-int64(len(v)) : end : end], nil
+	for {
+		if err := read(); err != nil {
+			return err
+		}
+		if p.peek() == closing {
+			p.at++
+			return nil
+		}
+		if err := p.take(','); err != nil {
+			return err
+		}
+	}
+}
+
+// check holds a value to JSON's grammar.
+func check(raw []byte) error {
+	if len(raw) < 32 && raw[0] == '"' && !bytes.ContainsAny(raw, "\\\x7f") && printable(raw) {
+		return nil // most names and ids
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	_, err := d.ReadValue()
+	return err
+}
+
+func printable(raw []byte) bool {
+	for _, c := range raw {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // present says whether there is a value, and it is not null.

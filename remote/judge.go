@@ -50,7 +50,7 @@ func (x *exchange) judge(parent, ctx context.Context, err error, dead bool, time
 		return x.fail(Unreachable, fmt.Sprintf("no answer within %s", timeout))
 	case x.cause != nil:
 		return x.ofCause()
-	case x.result != nil:
+	case x.result != nil && !dead:
 		return x.ofMisfit()
 	default:
 		return x.ofStream(dead)

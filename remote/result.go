@@ -26,6 +26,9 @@ func (x *exchange) openResult(raw []byte) (toolResult, error) {
 	if err != nil {
 		return toolResult{}, x.fail(Malformed, "the result is not JSON: "+err.Error())
 	}
+	if result.present() && !result.isObject() {
+		return toolResult{}, x.fail(Malformed, "the result is not an object")
+	}
 	if isError := result.members["isError"]; string(isError.raw) == "true" {
 		return toolResult{}, x.ofReport(extractNode(result, time.Now()), Unreachable)
 	}

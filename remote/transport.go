@@ -78,7 +78,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case !r.call && a.status/100 == 2:
 		return settled(resp), nil
 	case r.call && a.status == http.StatusOK && a.contentType == mediaStream:
-		resp.Body = &body{rc: resp.Body, x: r.x, limit: t.limit}
+		resp.Body = newStream(&body{rc: resp.Body, x: r.x, limit: t.limit}, r.x)
 		return resp, nil
 	case r.call && a.status == http.StatusOK && a.contentType == mediaJSON:
 		return t.single(resp, r.x)
@@ -125,13 +125,17 @@ func (t *transport) single(resp *http.Response, x *exchange) (*http.Response, er
 	if err != nil {
 		return nil, err
 	}
-	msg, err := jsonrpc.DecodeMessage(text)
+	message := text
+	if short, taken := x.take(text); taken {
+		message = short
+	}
+	msg, err := jsonrpc.DecodeMessage(message)
 	response, ok := msg.(*jsonrpc.Response)
 	if err != nil || !ok || response.ID != x.callID() {
 		x.reject(text)
 		return nil, errAnswer
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(text))
+	resp.Body = io.NopCloser(bytes.NewReader(message))
 	return resp, nil
 }
 
@@ -149,7 +153,7 @@ func (t *transport) reject(resp *http.Response, x *exchange) (*http.Response, er
 // resumed passes the answer to a GET, which continues a broken stream: the SDK must see its status itself.
 func (t *transport) resumed(resp *http.Response, a answer, x *exchange) *http.Response {
 	if a.status == http.StatusOK && a.contentType == mediaStream {
-		resp.Body = &body{rc: resp.Body, x: x, limit: t.limit}
+		resp.Body = newStream(&body{rc: resp.Body, x: x, limit: t.limit}, x)
 		return resp
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, refusalBytes))

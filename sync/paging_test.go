@@ -168,6 +168,29 @@ func TestFieldsMayChangeTheirTypeAndComeAndGo(t *testing.T) {
 	}
 }
 
+func TestARecordNestedBeyondEveryDecoderIsQuarantinedAlone(t *testing.T) {
+	w := newWorld(t)
+	w.xiaoqu.Seed(5, 0, 0)
+	deep := func(id string, levels int) {
+		w.xiaoqu.PutRaw("users", id, `{"id":"`+id+`","x":`+strings.Repeat("[", levels)+strings.Repeat("]", levels)+`}`)
+	}
+	deep("stored", 500)
+	deep("d600", 600)
+	deep("d1200", 1200)    // more than encoding/json takes
+	deep("d20000", 20_000) // more than jsontext takes
+	if o := w.mustRun(t, "users")["users"]; o.Counts.Quarantined != 3 || o.Counts.Inserted != 6 {
+		t.Errorf("%+v", o.Counts)
+	}
+	if n := w.count(t, "select count(*) from xiaoqu_sync.quarantine where reason = 'nested too deeply' and record_id like 'd%' and octet_length(raw) = raw_length"); n != 3 {
+		t.Errorf("quarantine: %v", w.read(t, "select record_id, reason from xiaoqu_sync.quarantine"))
+	}
+	for _, o := range w.task(t.Context(), (*sync.Engine).Rebuild, "users") {
+		if o.Err != nil || o.Counts.Deleted > 0 {
+			t.Errorf("%+v, %v", o.Counts, o.Err)
+		}
+	}
+}
+
 // fat is a user of about so many bytes.
 func fat(id string, size int) string {
 	return fmt.Sprintf(`{"id":%q,"note":%q}`, id, strings.Repeat("胖", size/3))
