@@ -149,7 +149,7 @@ func (m *Mirror) write(ctx context.Context, conn *pgx.Conn, step Step, p *Batch)
 	if changed, written := n[1], n[2]; written != changed || c.Stored() != written ||
 		c.Received != c.Stored()+c.Unchanged+c.Duplicates+c.Quarantined {
 		return Checkpoint{}, Counts{}, &Error{
-			Kind: KindInternal, Op: "commit " + after.Resource,
+			Kind: KindInternal, Op: "commit " + after.Resource, Hint: hintAdded,
 			Message: fmt.Sprintf("the page does not add up: %d changed, %d written, %+v", changed, written, c),
 		}
 	}

@@ -183,8 +183,13 @@ func refusal(pg *pgconn.PgError) *Error {
 		e.Kind, e.Hint = KindTransient, "a statement timeout or a cancel request ended the statement"
 	case "42501":
 		e.Kind, e.Hint = KindDenied, "grant the right to the login of the database URL; `check` lists what is missing"
-	case "42P01", "3F000", "42703", "42883":
-		e.Kind, e.Hint = KindSchema, "run `xiaoqu-sync migrate`"
+	case "42P01", "3F000", "42703", "42883", "42804", "42P10":
+		e.Kind = KindSchema
+		e.Hint = "run `xiaoqu-sync migrate`; a table that was altered by hand has to be put right, or dropped before: its rows are fetched again"
+	case "53100":
+		e.Kind, e.Hint = KindUnreachable, "make room on the database's disk"
+	case "53300":
+		e.Kind, e.Hint = KindUnreachable, "raise max_connections or the connection limit of the login or the database, or look who holds so many"
 	case "23503":
 		e.Kind, e.Message = KindDenied, fmt.Sprintf("the foreign key %s of %s.%s keeps the rows", pg.ConstraintName, pg.SchemaName, pg.TableName)
 		e.Hint = "remove the rows that refer to them first, or let the foreign key do it (ON DELETE CASCADE or SET NULL)"
@@ -207,13 +212,16 @@ func (e *Error) byClass(pg *pgconn.PgError) {
 	case "40":
 		e.Kind = KindTransient
 	case "21", "22", "23", "54":
-		e.Kind, e.Message = KindData, "PostgreSQL refused a value"
+		e.Kind, e.Message, e.Hint = KindData, "PostgreSQL refused a value", hintAdded
 		if where := pg.ConstraintName + pg.ColumnName; where != "" {
 			e.Message += ": " + where
 		}
 	case "25", "42", "0A":
 		e.Kind = KindInternal
 	default:
-		e.Kind, e.Message = KindInternal, "PostgreSQL refused a statement"
+		e.Kind, e.Message, e.Hint = KindInternal, "PostgreSQL refused a statement", hintAdded
 	}
 }
+
+// hintAdded is for what our statements and screened values cannot cause alone.
+const hintAdded = "nothing of it was written; look for what was added to the mirror's tables by hand: triggers, constraints, unique indexes, columns"

@@ -143,7 +143,7 @@ func (m *Mirror) writeDifference(ctx context.Context, conn *pgx.Conn, op string,
 	}
 	if upserted != w.staged || marked != w.difference.Absent {
 		return &Error{
-			Kind: KindInternal, Op: op,
+			Kind: KindInternal, Op: op, Hint: hintAdded,
 			Message: fmt.Sprintf("the merge does not add up: %d of %d rows and %d of %d absences were written", upserted, w.staged, marked, w.difference.Absent),
 		}
 	}

@@ -124,6 +124,44 @@ func TestConnectionCutAtCommit(t *testing.T) {
 	}
 }
 
+func TestAConnectionInABrokenTransactionDoesNotGoBackToThePool(t *testing.T) {
+	for name, harm := range map[string]func(w *localpg.Proxy){
+		"rolled back":           func(*localpg.Proxy) {},
+		"no answer to ROLLBACK": func(w *localpg.Proxy) { w.Cut(localpg.Answer, 2) },
+		"ROLLBACK does not reach the server": func(w *localpg.Proxy) {
+			w.Cut(localpg.Statement, 3) // behind BEGIN and the page
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := setUp(t)
+			w, m := through(t, f)
+			s := step(f.checkpoint(t), user("a", ""))
+			if _, err := m.Checkpoint(t.Context(), "users"); err != nil { // connects
+				t.Fatal(err)
+			}
+			f.exec(t, "alter table xiaoqu.users add constraint refused check (id <> 'a')")
+			harm(w)
+			_, _, err := m.Commit(t.Context(), s)
+			wantKind(t, err, mirror.KindData)
+			if w.Armed() {
+				t.Fatal("no ROLLBACK was seen")
+			}
+			f.exec(t, "alter table xiaoqu.users drop constraint refused") // waits for whoever still holds the table
+			for range 4 {                                                 // whichever connection of the pool it is
+				if _, err := m.Checkpoint(t.Context(), "users"); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, _, err := m.Commit(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+			if n := value[int64](t, f, "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"); n != 0 {
+				t.Errorf("%d connections are in a transaction", n)
+			}
+		})
+	}
+}
+
 func TestNothingHangsOnASilentServer(t *testing.T) {
 	f := setUp(t)
 	w, m := through(t, f)

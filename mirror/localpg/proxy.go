@@ -86,11 +86,11 @@ func (p *Proxy) Count(e Event) int {
 }
 
 // Cut makes the n-th event from now break the connection that it is on. It
-// replaces a cut that has not come yet.
+// replaces a cut that has not come yet; an n of 0 only takes that one back.
 func (p *Proxy) Cut(e Event, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.armed, p.event, p.at = true, e, p.counts[e]+n
+	p.armed, p.event, p.at = n > 0, e, p.counts[e]+n
 }
 
 // Armed tells whether a cut is still to come.
