@@ -137,25 +137,26 @@ func (e *Engine) preflight(ctx context.Context, seats []*seat) (verdicts map[str
 	return verdicts, ""
 }
 
-// work does the task for as long as the lease holds.
+// work does the task for as long as the lease holds or can be had again.
 func (e *Engine) work(ctx context.Context, s *seat, t task, tenant string) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	kept := make(chan struct{})
 	go func() {
-		select {
-		case <-s.lease.Lost():
-			stop(ErrLeaseLost)
-		case <-ctx.Done():
+		defer close(kept)
+		if err := e.keep(ctx, s); err != nil {
+			stop(err)
 		}
+	}()
+	defer func() {
+		stop(nil)
+		<-kept // from here on the seat's lease is the caller's alone
 	}()
 	j := s.job
 	j.log.Info("run begins", zap.String("mode", s.out.Mode), zap.Int64("run", j.run.ID))
 	if tenant != "" && j.at.Tenant == "" {
-		at, err := e.mirror.Adopt(ctx, j.at, tenant)
-		if err != nil {
+		if err := j.adopt(ctx, tenant); err != nil {
 			return err
 		}
-		j.at = at
 	}
 	return t.do(j, ctx)
 }

@@ -66,9 +66,9 @@ func mode(cp mirror.Checkpoint) string {
 	}
 }
 
-// ErrLeaseLost is the cause of a run's end when its lease broke: the database
-// connection that held it is gone and another worker may have taken over.
-var ErrLeaseLost = errors.New("sync: the database connection that held the lease broke; did PostgreSQL restart?")
+// ErrLeaseLost is the cause of a run's end when the database connection that
+// held its lease broke and another worker has the resource now.
+var ErrLeaseLost = errors.New("sync: the database connection that held the lease broke, and another worker has taken the resource")
 
 // ErrDrift is a verification that found differences which no change explains.
 var ErrDrift = errors.New("sync: the mirror differs from the remote, and no change since explains it")

@@ -34,6 +34,9 @@ const (
 	// maxSessions bounds new handshakes for one call. A session lost more
 	// often is a remote in trouble, and is waited for like one.
 	maxSessions = 3
+	// maxCommitWaits bounds the retries of one step of the mirror's: 0.1+0.2 … +51.2+60 s,
+	// enough for a failover.
+	maxCommitWaits = 11
 )
 
 // judge is the table of verdicts on the remote's errors (contract §5).
@@ -85,8 +88,10 @@ func judgeCommit(err error, t tried) verdict {
 	}
 	switch e.Kind {
 	case mirror.KindTransient, mirror.KindUnreachable:
-		return retryWithin(t)
+		if t.waits < maxCommitWaits {
+			return retry
+		}
 	default:
-		return halt
 	}
+	return halt
 }

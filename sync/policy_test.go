@@ -64,7 +64,7 @@ func TestJudgeCommit(t *testing.T) {
 			t.Errorf("kind %v: verdict %d, want %d", kind, got, want)
 		}
 	}
-	if got := judgeCommit(&mirror.Error{Kind: mirror.KindTransient}, tried{waits: maxWaits}); got != halt {
+	if got := judgeCommit(&mirror.Error{Kind: mirror.KindTransient}, tried{waits: maxCommitWaits}); got != halt {
 		t.Errorf("a fault that does not heal: verdict %d, want halt", got)
 	}
 }

@@ -77,7 +77,7 @@ func (j *job) withRestarts(ctx context.Context, purpose mirror.Purpose, f func()
 		if err := wait(ctx, d); err != nil {
 			return err
 		}
-		j.pass, err = j.mirror.BeginPass(ctx, j.at, purpose, j.pass.Reason)
+		err = j.beginPass(ctx, purpose, j.pass.Reason)
 	}
 	return err
 }
@@ -97,7 +97,12 @@ func (j *job) stuck(err error) bool {
 
 // takePass goes on with the pass that is there for the purpose, or begins one.
 func (j *job) takePass(ctx context.Context, purpose mirror.Purpose) error {
-	p, found, err := j.mirror.Pass(ctx, j.resource)
+	var p mirror.Pass
+	var found bool
+	err := j.persist(ctx, func(ctx context.Context) (err error) {
+		p, found, err = j.mirror.Pass(ctx, j.resource)
+		return err
+	}, again)
 	if err != nil {
 		return err
 	}
@@ -113,9 +118,16 @@ func (j *job) takePass(ctx context.Context, purpose mirror.Purpose) error {
 	return j.beginPass(ctx, purpose, reason)
 }
 
-func (j *job) beginPass(ctx context.Context, purpose mirror.Purpose, reason string) (err error) {
-	j.pass, err = j.mirror.BeginPass(ctx, j.at, purpose, reason)
-	return err
+// beginPass may be done twice: the mirror does not move, and the pass that
+// nobody heard of is empty.
+func (j *job) beginPass(ctx context.Context, purpose mirror.Purpose, reason string) error {
+	return j.persist(ctx, func(ctx context.Context) error {
+		p, err := j.mirror.BeginPass(ctx, j.at, purpose, reason)
+		if err == nil {
+			j.pass = p
+		}
+		return err
+	}, again)
 }
 
 // fill stages the rest of the pass.
@@ -175,17 +187,7 @@ func (j *job) merge(ctx context.Context, acceptDeletes bool) error {
 			j.found = &fuse.Difference
 		}
 		return err
-	}, func(ctx context.Context) (bool, error) {
-		at, err := j.mirror.Checkpoint(ctx, j.resource)
-		if err != nil || at.Epoch == before.Epoch {
-			return false, err
-		}
-		if at.Epoch != before.Epoch+1 || at.SyncToken != j.pass.At.SyncToken {
-			return false, moved("merge " + j.resource)
-		}
-		j.at = at
-		return true, nil
-	})
+	}, j.landed("merge", before, func(at mirror.Checkpoint) bool { return at.SyncToken == j.pass.At.SyncToken }))
 	if err == nil {
 		j.run.Counts = j.run.Counts.Add(counts)
 	}

@@ -16,9 +16,15 @@ const maxWait = 60 * time.Second
 
 // newBackoff gives 1, 2, 4 … 60 s (contract §5), a little apart from each
 // other so that the resources do not come back in step.
-func newBackoff() backoff.BackOff {
+func newBackoff() backoff.BackOff { return backoffFrom(time.Second) }
+
+// newCommitBackoff begins sooner: a broken connection or a deadlock is over in
+// a moment, and PostgreSQL is not a service that counts our calls.
+func newCommitBackoff() backoff.BackOff { return backoffFrom(100 * time.Millisecond) }
+
+func backoffFrom(first time.Duration) backoff.BackOff {
 	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(time.Second),
+		backoff.WithInitialInterval(first),
 		backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(maxWait),
 		backoff.WithRandomizationFactor(0.1),

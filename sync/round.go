@@ -56,31 +56,54 @@ func (j *job) store(ctx context.Context, f fetched) error {
 			j.at = at
 		}
 		return err
-	}, func(ctx context.Context) (bool, error) {
-		at, err := j.mirror.Checkpoint(ctx, j.resource)
-		if err != nil || at.Epoch == step.Before.Epoch {
-			return false, err
-		}
-		if at.Epoch != step.Before.Epoch+1 || at.Cursor != step.After.Cursor || at.SyncToken != step.After.SyncToken {
-			return false, moved("commit " + j.resource)
-		}
-		j.at = at
-		return true, nil
-	})
+	}, j.landed("commit", step.Before, func(at mirror.Checkpoint) bool {
+		return at.Cursor == step.After.Cursor && at.SyncToken == step.After.SyncToken
+	}))
 	if err == nil {
 		j.count(f, counts, time.Since(began))
 	}
 	return err
 }
 
+// adopt notes whose records the mirror is going to hold.
+func (j *job) adopt(ctx context.Context, tenant string) error {
+	before := j.at
+	return j.persist(ctx, func(ctx context.Context) error {
+		at, err := j.mirror.Adopt(ctx, before, tenant)
+		if err == nil {
+			j.at = at
+		}
+		return err
+	}, j.landed("adopt", before, func(at mirror.Checkpoint) bool { return at.Tenant == tenant }))
+}
+
 // restart turns the resource to a rebuild. The token is kept only where the
 // remote still honours it: the rebuild can then be called off.
 func (j *job) restart(ctx context.Context, reason remote.Code, keepToken bool) error {
-	at, err := j.mirror.Restart(ctx, j.at, string(reason), keepToken)
-	if err == nil {
+	before := j.at
+	return j.persist(ctx, func(ctx context.Context) error {
+		at, err := j.mirror.Restart(ctx, before, string(reason), keepToken)
+		if err == nil {
+			j.at = at
+		}
+		return err
+	}, j.landed("restart", before, func(at mirror.Checkpoint) bool { return at.Phase == mirror.PhaseRebuild }))
+}
+
+// landed is for persist, of a step from before whose answer was lost: the epoch
+// tells whether it was done, and ours whether it was this worker's.
+func (j *job) landed(what string, before mirror.Checkpoint, ours func(mirror.Checkpoint) bool) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		at, err := j.mirror.Checkpoint(ctx, j.resource)
+		if err != nil || at.Epoch == before.Epoch {
+			return false, err
+		}
+		if at.Epoch != before.Epoch+1 || !ours(at) {
+			return false, moved(what + " " + j.resource)
+		}
 		j.at = at
+		return true, nil
 	}
-	return err
 }
 
 // moved is the error of a worker that finds the mirror where it did not leave

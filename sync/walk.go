@@ -153,11 +153,14 @@ func (w *walk) count(f fetched, c mirror.Counts, took time.Duration) {
 // progressEvery is how often a long run says in the log that it is alive.
 const progressEvery = time.Minute
 
+// again is for persist, of what may simply be done once more.
+func again(context.Context) (landed bool, err error) { return false, nil }
+
 // persist runs a write, again after faults that time heals. When the answer to
 // a write was lost, landed tells whether it had been done: it is then neither
 // repeated nor reported as failed. A page in hand may end after a stop.
 func (w *walk) persist(ctx context.Context, write func(context.Context) error, landed func(context.Context) (bool, error)) error {
-	t, b := tried{}, newBackoff()
+	t, b := tried{}, newCommitBackoff()
 	finish, done := graceful(ctx, commitGrace)
 	defer done()
 	for {

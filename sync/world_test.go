@@ -35,7 +35,9 @@ var all = []string{"users", "properties", "contracts"}
 // parts between them.
 type world struct {
 	xiaoqu *remotetest.Server
-	url    string
+	url    string // of the database, for looking at it
+	door   string // the way of the mirror's own connections to it
+	holder mirror.Holder
 	mirror *mirror.Mirror
 	client *remote.Client
 	log    *zap.Logger
@@ -55,6 +57,8 @@ func newWorld(t testing.TB, change ...func(*remotetest.Options)) *world {
 		c(&o)
 	}
 	w := &world{xiaoqu: remotetest.Start(t, o), url: localpg.Database(t), limit: 10}
+	w.door = w.url
+	w.holder = mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()}
 	w.log = zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	w.reopen(t)
 	if _, err := w.mirror.Migrate(t.Context(), append(all, "payments"), false); err != nil {
@@ -67,7 +71,7 @@ func newWorld(t testing.TB, change ...func(*remotetest.Options)) *world {
 // reopen gives the world a mirror with connections of its own.
 func (w *world) reopen(t testing.TB) {
 	t.Helper()
-	m, err := mirror.Open(t.Context(), mirror.Options{URL: w.url, Schema: "xiaoqu", MaxConns: 10})
+	m, err := mirror.Open(t.Context(), mirror.Options{URL: w.door, Schema: "xiaoqu", MaxConns: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +210,6 @@ func (w *world) task(ctx context.Context, task func(*sync.Engine, context.Contex
 func (w *world) engine() *sync.Engine {
 	return sync.NewEngine(w.client, w.mirror, sync.Options{
 		TimeZone: time.UTC, Limit: w.limit, Wait: w.wait, MaxDeleteRatio: 0.3, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch,
-		Holder: mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()},
+		Holder: w.holder,
 	})
 }

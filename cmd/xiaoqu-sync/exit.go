@@ -129,7 +129,7 @@ func ofTask(f *failure, err error) bool {
 		f.suggestions = []string{"wait for the other run to end"}
 	case errors.Is(err, sync.ErrLeaseLost):
 		f.exit, f.code, f.retryable = exitBackend, "LEASE_LOST", true
-		f.suggestions = []string{"check PostgreSQL; nothing is lost, the next run goes on at the last whole page"}
+		f.suggestions = []string{"nothing is lost: the other worker goes on at the last whole page; xiaoqu-sync status names it"}
 	default:
 		return false
 	}

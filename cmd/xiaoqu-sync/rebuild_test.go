@@ -145,7 +145,7 @@ func TestARebuildSurvivesTenKillsAndACrashOfPostgreSQL(t *testing.T) {
 			if err := cluster.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait()
+			// The run waits for the database, and is killed when it is back.
 			if err := cluster.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -64,7 +64,8 @@ func (l *line) requests() {
 	}
 }
 
-// startup carries the first message, which has no type byte.
+// startup carries the first message, which has no type byte, in one piece: poolers
+// want it so.
 func (l *line) startup(r *bufio.Reader) error {
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -74,10 +75,11 @@ func (l *line) startup(r *bufio.Reader) error {
 	if size < 8 || size > maxText {
 		return errors.New("not a startup message")
 	}
-	if err := l.send(l.server, head); err != nil {
+	message := append(head, make([]byte, size-8)...)
+	if _, err := io.ReadFull(r, message[8:]); err != nil {
 		return err
 	}
-	if err := l.pass(l.server, r, int64(size)-8); err != nil || code != cancelCode {
+	if err := l.send(l.server, message); err != nil || code != cancelCode {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, r)
