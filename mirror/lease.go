@@ -34,10 +34,15 @@ type Lease struct {
 	done     chan struct{}      // closed when watch has ended
 }
 
+// The settings of the server's that would end a lease do not hold for it; and a
+// host that is gone without a word is noticed in a minute, not in two hours, so that
+// nobody steps aside for a dead holder.
 const takeLease = `
 select pg_catalog.pg_try_advisory_xact_lock($1::bigint), pg_catalog.pg_backend_pid(),
-       (select count(pg_catalog.set_config(name, '0', true)) from pg_catalog.pg_settings
-        where name in ('idle_in_transaction_session_timeout', 'transaction_timeout'))`
+       (select count(pg_catalog.set_config(s.name, w.value, true)) from pg_catalog.pg_settings s join (values
+            ('idle_in_transaction_session_timeout', '0'), ('transaction_timeout', '0'),
+            ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3')
+        ) w (name, value) on w.name = s.name)`
 
 const nameHolder = `
 insert into {sync}.leases as l (resource, host, pid, since, backend_pid)
