@@ -4,7 +4,7 @@ TOOLS := $(CURDIR)/.tools
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt vet lint rooms test race bench demo build
+.PHONY: help check fmt vet lint rooms test pooled race bench demo build
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ rooms: ## who may import whom, sizes, doc comments
 
 test: ## all tests
 	go test ./...
+
+pooled: ## the tests of the mirror through PgBouncer in transaction mode
+	XIAOQU_TEST_PGBOUNCER=1 go test ./mirror ./sync ./cmd/xiaoqu-sync
 
 race: ## all tests under the race detector
 	go test -race ./...

@@ -39,7 +39,7 @@ func open(t testing.TB, url string) *mirror.Mirror {
 func setUp(t testing.TB) fixture {
 	t.Helper()
 	url := localpg.Database(t)
-	f := fixture{Mirror: open(t, url), url: url}
+	f := fixture{Mirror: open(t, localpg.Door(url)), url: url}
 	if _, err := f.Migrate(t.Context(), []string{"users"}, false); err != nil {
 		t.Fatal(err)
 	}

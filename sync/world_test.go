@@ -57,7 +57,7 @@ func newWorld(t testing.TB, change ...func(*remotetest.Options)) *world {
 		c(&o)
 	}
 	w := &world{xiaoqu: remotetest.Start(t, o), url: localpg.Database(t), limit: 10}
-	w.door = w.url
+	w.door = localpg.Door(w.url)
 	w.holder = mirror.Holder{Host: "test", PID: os.Getpid(), Since: time.Now()}
 	w.log = zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
 	w.reopen(t)

@@ -39,7 +39,7 @@ func newCLI(t testing.TB) *cli {
 	c := &cli{xiaoqu: remotetest.Start(t, remotetest.Options{Strict: true, Seed: 7}), url: localpg.Database(t)}
 	c.env = []string{
 		"XIAOQU_BASE_URL=" + c.xiaoqu.URL(), "XIAOQU_SERVICE_NAME=crm", "XIAOQU_OPEN_KEY=" + c.xiaoqu.Key(),
-		"XIAOQU_DATABASE_URL=" + c.url, "XIAOQU_LOG_LEVEL=warn",
+		"XIAOQU_DATABASE_URL=" + localpg.Door(c.url), "XIAOQU_LOG_LEVEL=warn",
 	}
 	return c
 }

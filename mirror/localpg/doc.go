@@ -2,8 +2,9 @@
 // demo. No production binary links it.
 //
 // What lives here: finding the server's programs, making a data directory,
-// starting, crashing and stopping a server, and a database per test. What may
-// not: tables, migrations, anything that knows what is stored.
+// starting, crashing and stopping a server, a database per test, and what may stand
+// before a server: a proxy that counts and cuts, a pooler. What may not: tables,
+// migrations, anything that knows what is stored.
 //
 // Invariants:
 //

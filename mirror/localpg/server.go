@@ -33,7 +33,7 @@ type process struct {
 
 // launch starts the server and waits until it takes connections.
 func (c *Cluster) launch(ctx context.Context) error {
-	p, err := c.spawn(ctx)
+	p, err := spawn(ctx, c.acc, c.home, filepath.Join(c.bin, "postgres"), c.arguments(), immediateShutdown)
 	if err != nil {
 		return err
 	}
@@ -46,20 +46,20 @@ func (c *Cluster) launch(ctx context.Context) error {
 	return nil
 }
 
-// spawn runs the server's program. The kernel's death signal follows the thread
-// that forked, so one locked goroutine starts the server and waits for its end.
-// The server outlives the context of its start.
-func (c *Cluster) spawn(ctx context.Context) (*process, error) {
-	log, err := os.OpenFile(c.home.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// spawn runs a server's program, which gets sig when we die. The kernel's death
+// signal follows the thread that forked, so one locked goroutine starts the server
+// and waits for its end. The server outlives the context of its start.
+func spawn(ctx context.Context, acc account, h *home, program string, args []string, sig syscall.Signal) (*process, error) {
+	log, err := os.OpenFile(h.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }() // the server has its own copy
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(c.bin, "postgres"), c.arguments()...)
-	cmd.Dir = c.home.dir
-	cmd.Env = serverEnvironment(c.home.dir)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, args...)
+	cmd.Dir = h.dir
+	cmd.Env = serverEnvironment(h.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = c.acc.attributes(immediateShutdown)
+	cmd.SysProcAttr = acc.attributes(sig)
 
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
@@ -167,16 +167,21 @@ func (c *Cluster) choosePort(ctx context.Context) error {
 	if c.port != 0 {
 		return nil
 	}
+	var err error
+	c.port, err = freePort(ctx)
+	return err
+}
+
+func freePort(ctx context.Context) (int, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
-		return fmt.Errorf("unexpected address %s", l.Addr())
+		return 0, fmt.Errorf("unexpected address %s", l.Addr())
 	}
-	c.port = addr.Port
-	return l.Close()
+	return addr.Port, l.Close()
 }
 
 // serverEnvironment is ours without what would steer the server or its language.

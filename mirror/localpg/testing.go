@@ -26,10 +26,11 @@ type TB interface {
 // Main is the body of a TestMain: it runs the tests with one throw-away server
 // under them and returns their exit code. When XIAOQU_TEST_DATABASE_URL is set it
 // starts nothing and the tests use that server; otherwise it sets the variable,
-// which child processes inherit.
+// which child processes inherit. When XIAOQU_TEST_PGBOUNCER is set there is a
+// pooler before the server as well; see Door.
 func Main(m interface{ Run() int }) int {
 	if os.Getenv(urlVariable) != "" {
-		return m.Run()
+		return mainPooled(m)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mainTimeout)
 	defer cancel()
@@ -41,7 +42,7 @@ func Main(m interface{ Run() int }) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := m.Run()
+	code := mainPooled(m)
 	if err := c.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
