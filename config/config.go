@@ -31,6 +31,8 @@ type Config struct {
 type Resource struct {
 	Schedule string // five cron fields or @every; checked by Input.CheckSchedule
 	ListKey  string // the list's name inside data, "" to find it by its shape
+	Columns  []Column
+	Masked   []string // paths of personal data that the masked view hides
 }
 
 // Database says where the mirror is.
@@ -84,6 +86,9 @@ type Input struct {
 	DatabaseOnly bool
 	// CheckSchedule judges a schedule; nil takes any.
 	CheckSchedule func(string) error
+	// CheckColumn judges a typed column, CheckPath a path by itself; nil takes any.
+	CheckColumn func(Column) error
+	CheckPath   func(string) error
 }
 
 // Load reads and checks everything. The error is a [Problems] with every mistake;
@@ -94,7 +99,7 @@ func Load(in Input) (*Config, error) {
 			Resources: map[string]Resource{}, origins: map[string]string{},
 			shown: map[string]string{}, tried: map[string]bool{},
 		},
-		settings: settings(), check: in.CheckSchedule,
+		settings: settings(), check: in.CheckSchedule, checkColumn: in.CheckColumn, checkPath: in.CheckPath,
 	}
 	l.defaults()
 	whole := l.file(in.Path, in.File)

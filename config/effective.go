@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Setting is one value that is in force, for people and for `config show`.
 type Setting struct {
@@ -19,6 +22,12 @@ func (c *Config) Effective() []Setting {
 	for _, name := range c.names {
 		r := c.Resources[name]
 		out = append(out, c.part(name, "schedule", r.Schedule), c.part(name, "list_key", r.ListKey))
+		if len(r.Columns) > 0 {
+			out = append(out, c.part(name, "columns", strconv.Itoa(len(r.Columns))+" columns"))
+		}
+		if len(r.Masked) > 0 {
+			out = append(out, c.part(name, "masked", strings.Join(r.Masked, ",")))
+		}
 	}
 	return out
 }

@@ -23,7 +23,10 @@ type loader struct {
 	cfg      *Config
 	settings []setting
 	check    func(string) error
-	problems Problems
+
+	checkColumn func(Column) error
+	checkPath   func(string) error
+	problems    Problems
 }
 
 // place is where a value stands.

@@ -44,8 +44,12 @@ func (w *walker) resource(of entry) {
 			w.part(e, &r.Schedule, w.checkSchedule)
 		case "list_key":
 			w.part(e, &r.ListKey, checkListKey)
+		case "columns":
+			r.Columns = w.columns(e)
+		case "masked":
+			r.Masked = w.masked(e)
 		default:
-			w.unknown(e, []string{"schedule", "list_key"})
+			w.unknown(e, []string{"schedule", "list_key", "columns", "masked"})
 		}
 	}
 	w.cfg.Resources[of.name] = r

@@ -97,6 +97,8 @@ func resourcesSchema() map[string]any {
 			"type": "string", "pattern": listKeyName.String(),
 			"description": "Name of the list inside data, where an answer holds more than one.",
 		},
+		"columns": columnsSchema(),
+		"masked":  maskedSchema(),
 	}
 	return map[string]any{
 		"type": "object", "minProperties": 1,

@@ -31,10 +31,11 @@ func keyNames() []string {
 }
 
 // meansKey says whether a name below a path holds a service key, or is one. A
-// resource may be called whatever it likes.
+// resource and a column may be called whatever they like.
 func meansKey(path, name string) bool {
 	plain := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
-	return looksSecret(name) || (path != resourcesName && slices.Contains(keyNames(), plain))
+	column := strings.HasPrefix(path, resourcesName+".") && strings.HasSuffix(path, ".columns")
+	return looksSecret(name) || (path != resourcesName && !column && slices.Contains(keyNames(), plain))
 }
 
 // findKeys refuses a service key wherever it stands, by its name or by its shape.

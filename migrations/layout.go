@@ -11,7 +11,7 @@ import (
 var (
 	schemaName   = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}$`)
 	resourceName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
-	ownSuffix    = regexp.MustCompile(`_(live|change_seq|pkey)$`)
+	ownSuffix    = regexp.MustCompile(`_(live|all|masked|misfits|change_seq|pkey)$|_typed_`)
 )
 
 const (

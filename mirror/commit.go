@@ -126,7 +126,7 @@ func (m *Mirror) write(ctx context.Context, conn *pgx.Conn, step Step, p *Batch)
 	after.Tenant = step.Before.Tenant
 	b := newBatch(conn)
 	b.add("begin")
-	b.add(m.layout.RenderResource(writePage, after.Resource), pageArguments(step, p)...)
+	b.add(m.layout.RenderResource(writePage, after.Resource), pageArguments(step, p, m.channel())...)
 	if len(p.notes) > 0 {
 		b.add(m.layout.Render(writeNotes), noteArguments(step, p.notes)...)
 	}

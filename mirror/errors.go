@@ -175,6 +175,8 @@ func connectionFailure(op string, err error) error {
 func refusal(pg *pgconn.PgError) *Error {
 	e := &Error{SQLState: pg.Code, Message: "PostgreSQL: " + strings.ToValidUTF8(pg.Message, "\uFFFD")}
 	switch code := pg.Code; code {
+	case "42704":
+		e.Kind, e.Hint = KindConfig, "check the name: a role or another object is not there"
 	case "3D000":
 		e.Kind, e.Hint = KindConfig, "check the database's name in the database URL"
 	case "25006":

@@ -48,6 +48,10 @@ set phase = 'incremental', epoch = epoch + 1, sync_token = $2::text, cursor = ''
 where resource = $1::text
 returning epoch, tenant`
 
+const tellChanges = `
+select pg_catalog.pg_notify($1::text, pg_catalog.json_build_object('resource', $2::text, 'change_seq', change_seq + $3::bigint)::text)
+from {sync}.state where resource = $2::text`
+
 // Merge makes the mirror equal to the pass in one transaction: differing rows are
 // updated, new ones inserted, live ones that the pass did not bring marked as
 // deleted, and the next increment begins with the pass's token. Unchanged rows
@@ -108,6 +112,11 @@ func (m *Mirror) apply(ctx context.Context, conn *pgx.Conn, op string, w *weighi
 	d, p := w.difference, w.pass
 	if err := m.writeDifference(ctx, conn, op, w); err != nil {
 		return Checkpoint{}, err
+	}
+	if d.changes() > 0 {
+		if _, err := conn.Exec(ctx, m.layout.Render(tellChanges), m.channel(), p.At.Resource, d.changes()); err != nil {
+			return Checkpoint{}, err
+		}
 	}
 	after := Checkpoint{
 		Resource: p.At.Resource, Phase: PhaseIncremental, SyncToken: p.At.SyncToken,

@@ -92,6 +92,9 @@ func poolConfig(o Options) (*pgxpool.Config, error) {
 	return config, nil
 }
 
+// channel is where readers are told of changes: xiaoqu_changes for the schema xiaoqu.
+func (m *Mirror) channel() string { return m.layout.Schema() + "_changes" }
+
 // Close ends all connections but those of leases. A server that has gone silent
 // is not waited for: the process's end closes what is left.
 func (m *Mirror) Close() {

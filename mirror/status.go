@@ -44,6 +44,8 @@ type ResourceStatus struct {
 	RebuildReason string      `json:"rebuild_reason"` // of that rebuild
 	VerifiedAt    *time.Time  `json:"verified_at"`
 	VerifiedDrift *Difference `json:"verified_drift"` // what that verification found
+
+	Misfits []Misfit `json:"misfits"` // null when not looked for, or not known in time
 }
 
 // PassStatus is a full pass in staging.

@@ -4,13 +4,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/localpg"
 )
 
 // reading is a value of a record's time and what it reads as, "" for nothing.
 type reading struct{ name, value, want string }
 
-func TestTimesThatCanBeRead(t *testing.T) {
-	readTimes(t, []reading{
+func TestTimesThatCanBeRead(t *testing.T) { readTimes(t, readableTimes()) }
+
+func readableTimes() []reading {
+	return []reading{
 		{"RFC 3339", `"2026-09-14T18:20:31+08:00"`, "2026-09-14T10:20:31Z"},
 		{"Z", `"2026-09-14T10:20:31Z"`, "2026-09-14T10:20:31Z"},
 		{"lower case", `"2026-09-14t10:20:31z"`, "2026-09-14T10:20:31Z"},
@@ -33,11 +37,13 @@ func TestTimesThatCanBeRead(t *testing.T) {
 		{"epoch milliseconds as text", `"1789381231123"`, "2026-09-14T10:20:31.123Z"},
 		{"epoch milliseconds with a fraction", `1789381231123.5`, "2026-09-14T10:20:31.1235Z"},
 		{"the last second", `"9999-12-31T23:59:59Z"`, "9999-12-31T23:59:59Z"},
-	})
+	}
 }
 
-func TestTimesThatStayNull(t *testing.T) {
-	readTimes(t, []reading{
+func TestTimesThatStayNull(t *testing.T) { readTimes(t, unreadableTimes()) }
+
+func unreadableTimes() []reading {
+	return []reading{
 		{"zero date", `"0000-00-00"`, ""},
 		{"zero date and time", `"0000-00-00 00:00:00"`, ""},
 		{"year 0", `"0000-01-01T00:00:00Z"`, ""},
@@ -73,7 +79,7 @@ func TestTimesThatStayNull(t *testing.T) {
 		{"microseconds", `1789381231123456`, ""},
 		{"full-width digits", `"２０２６-01-01"`, ""},
 		{"long", `"` + strings.Repeat("1", 1000) + `"`, ""},
-	})
+	}
 }
 
 func readTimes(t *testing.T, tests []reading) {
@@ -114,4 +120,34 @@ func FuzzTime(f *testing.F) {
 			t.Fatalf("%q reads as %v, the standard library says %v", text, at, std)
 		}
 	})
+}
+
+// The function behind typed columns of times reads as the column modify_time does.
+func TestTheDatabaseReadsTimesAsWeDo(t *testing.T) {
+	url := localpg.Database(t)
+	m, err := Open(t.Context(), Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	if _, err := m.Migrate(t.Context(), []string{"users"}, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range append(readableTimes(), unreadableTimes()...) {
+		if tt.name == "an exponent" {
+			continue // jsonb has written it out before anybody can see it
+		}
+		var got *time.Time
+		if err := m.pool.QueryRow(t.Context(), "select xiaoqu._time($1::jsonb, 'Asia/Shanghai')", tt.value).Scan(&got); err != nil {
+			t.Errorf("%s: %s: %v", tt.name, tt.value, err)
+			continue
+		}
+		text := ""
+		if got != nil {
+			text = got.UTC().Format(time.RFC3339Nano)
+		}
+		if text != tt.want {
+			t.Errorf("%s: %s reads as %q, want %q", tt.name, tt.value, text, tt.want)
+		}
+	}
 }

@@ -13,7 +13,8 @@ import (
 // found first (unchanged rows would cost WAL even in a guarded upsert); then the
 // state row is compared and moved; only when it moved is anything written. All
 // parts see the table as it was when the statement began, which is exact: who
-// holds the right epoch began behind the last writer's commit.
+// holds the right epoch began behind the last writer's commit. Who listens on the
+// channel is told when it commits.
 const writePage = `
 with input as materialized (
     select i.id, i.record, i.modify_time, i.deleted_at, i.tombstone, i.version, i.content_hash, i.n
@@ -69,11 +70,15 @@ with input as materialized (
         change_seq = excluded.change_seq, content_hash = excluded.content_hash,
         delete_reason = excluded.delete_reason
     returning 1
+), told as materialized (
+    select pg_catalog.pg_notify($18::text, pg_catalog.json_build_object('resource', $1::text, 'change_seq', f.base + y.changed)::text)
+    from fence f cross join tally y where y.changed > 0
 )
-select coalesce((select epoch from fence), 0), changed, (select count(*) from written), inserted, updated, deleted, revived
+select coalesce((select epoch from fence), 0), changed, (select count(*) from written), inserted, updated, deleted, revived,
+       (select count(*) from told)
 from tally`
 
-const writePageColumns = 7
+const writePageColumns = 8
 
 // writeNotes keeps what could not be mirrored as it came.
 const writeNotes = `
@@ -92,7 +97,7 @@ type argument struct {
 	value any
 }
 
-func pageArguments(step Step, p *Batch) []argument {
+func pageArguments(step Step, p *Batch, channel string) []argument {
 	n := len(p.rows)
 	ids, records, hashes := make([]string, n), make([][]byte, n), make([][]byte, n)
 	modified, deleted := make([]pgtype.Timestamptz, n), make([]pgtype.Timestamptz, n)
@@ -123,6 +128,7 @@ func pageArguments(step Step, p *Batch) []argument {
 		{pgtype.BoolArrayOID, tombstones},
 		{pgtype.TextArrayOID, versions},
 		{pgtype.ByteaArrayOID, hashes},
+		{pgtype.TextOID, channel},
 	}
 }
 

@@ -98,11 +98,16 @@ func (a *app) listKeys() map[string]string {
 
 // prepare makes sure that the resources' tables are there and fit.
 func (a *app) prepare(ctx context.Context, resources []string) error {
+	var err error
 	if a.config.Database.AutoMigrate {
-		_, err := a.mirror.Migrate(ctx, a.config.Names(), false)
-		return err
+		_, err = a.mirror.Migrate(ctx, a.config.Names(), false)
+	} else {
+		err = a.mirror.Ready(ctx, resources)
 	}
-	return a.mirror.Ready(ctx, resources)
+	if err == nil {
+		a.offerViews(ctx)
+	}
+	return err
 }
 
 // holder is how this process signs its leases and runs.

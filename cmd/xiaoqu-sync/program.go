@@ -99,7 +99,7 @@ and contracts, read over Xiaoqu's MCP server and committed page by page.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitTable)
-	root.AddCommand(p.syncVerb(), p.statusVerb(), p.checkVerb(), p.rebuildVerb(), p.verifyVerb(), p.purgeVerb(), p.quarantineVerb(), p.migrateVerb(), p.configVerb(), p.versionVerb())
+	root.AddCommand(p.syncVerb(), p.statusVerb(), p.checkVerb(), p.rebuildVerb(), p.verifyVerb(), p.purgeVerb(), p.quarantineVerb(), p.columnsVerb(), p.migrateVerb(), p.configVerb(), p.versionVerb())
 	return root
 }
 
@@ -166,7 +166,8 @@ func (p *program) load(in config.Input) (*config.Config, error) {
 			given[name] = *value
 		}
 	}
-	in.Path, in.Env, in.Flags, in.CheckSchedule = p.configPath, p.env, given, sync.CheckSchedule
+	in.Path, in.Env, in.Flags = p.configPath, p.env, given
+	in.CheckSchedule, in.CheckColumn, in.CheckPath = sync.CheckSchedule, checkColumn, checkPath
 	return config.Load(in)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
@@ -28,8 +29,15 @@ func (p *program) statusVerb() *cobra.Command {
 				return nil, err
 			}
 			for i := range s.Resources {
-				if e := s.Resources[i].LastError; e != nil {
-					e.Message = printable(e.Message)
+				r := &s.Resources[i]
+				if r.LastError != nil {
+					r.LastError.Message = printable(r.LastError.Message)
+				}
+				if len(a.config.Resources[r.Resource].Columns) == 0 {
+					continue
+				}
+				if r.Misfits, _, err = a.mirror.Misfits(ctx, r.Resource); err != nil {
+					a.log.Warn("the misfits of the typed columns cannot be counted", zap.Error(err))
 				}
 			}
 			return statusAnswer{s}, nil
@@ -81,6 +89,9 @@ func (s statusAnswer) warnings() []string {
 				r.Resource, r.Pass.Difference.Deletes(), r.Pass.Difference.Live, clock(r.DataCutoffAt)))
 		case r.Phase == mirror.PhaseRebuild:
 			ws = append(ws, r.Resource+": is being rebuilt; readers see the rows of "+clock(r.DataCutoffAt))
+		}
+		for _, m := range r.Misfits {
+			ws = append(ws, fmt.Sprintf("%s: %d values do not fit column %s, such as that of %s; the view %s_misfits has them", r.Resource, m.Rows, m.Column, m.ID, r.Resource))
 		}
 		if r.Quarantined > 0 {
 			ws = append(ws, fmt.Sprintf("%s: %d records in quarantine", r.Resource, r.Quarantined))

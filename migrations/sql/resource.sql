@@ -26,10 +26,14 @@ comment on column {table}.deleted_at is 'Not null: deleted at the source. The fi
 comment on column {table}.delete_reason is 'tombstone: the source said so. absent: a full pass of the source did not bring the row. Null: not deleted.';
 comment on column {table}.version is 'For people who debug; never compare it.';
 
-create or replace view {live} as
-select id, record, modify_time, version, snapshot_id, synced_at, change_seq
+-- As it is before typed columns are configured. One that is there may have them.
+do $do$ begin
+create view {live} as
+select id, record, modify_time, version, snapshot_id, synced_at, change_seq, deleted_at
 from {table}
 where deleted_at is null;
+exception when duplicate_table then null;
+end $do$;
 
 -- A full pass as it arrives, until it is compared with the table. Logged, so that
 -- a crash of the server loses no page; without a key, so that it is as fast as it

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// configured gives the installation a file beside its environment.
+func (c *cli) configured(t *testing.T, yaml string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "xiaoqu-sync.yaml")
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestTypedColumnsFromSuggestionToView(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Seed(5, 4, 30)
+	c.must(t, "sync")
+	yaml := c.must(t, "columns", "suggest", "contracts").out
+	if !strings.Contains(yaml, "status: {path: $.status, type: text}") {
+		t.Fatalf("suggested:\n%s", yaml)
+	}
+	file := c.configured(t, yaml+"  users:\n  properties:\n")
+	c.must(t, "sync", "--config", file)
+	if rows := c.read(t, "select count(*) from xiaoqu.contracts_live where status is not null"); rows[0][0] != "30" {
+		t.Errorf("%v rows have a status", rows)
+	}
+
+	// One that misfits is null, and said.
+	file = c.configured(t, "resources:\n  users:\n  contracts: {columns: {status: {path: $.status, type: integer}}}\n")
+	if r := c.must(t, "migrate", "--config", file); !strings.Contains(r.out, "views of contracts") {
+		t.Errorf("migrate:\n%s", r.out)
+	}
+	if r := c.must(t, "status", "--config", file); !strings.Contains(r.err, "30 values do not fit column status") {
+		t.Errorf("status:\n%s", r.err)
+	}
+}
+
+func TestAColumnThatADependentViewNeedsIsNotTakenAway(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Seed(2, 2, 2)
+	old := c.configured(t, "resources: {contracts: {columns: {status: {path: $.status, type: text}}}}")
+	c.must(t, "sync", "--config", old)
+	c.read(t, "create view public.report as select status from xiaoqu.contracts_live")
+	without := c.configured(t, "resources: {contracts: {}}")
+	r := c.run(t, "migrate", "--config", without)
+	if r.exit != exitUsage || !strings.Contains(r.err, "public.report stands on it") {
+		t.Errorf("migrate: exit %d\n%s", r.exit, r.err)
+	}
+	// The mirror is kept all the same.
+	if r := c.must(t, "sync", "--config", without); !strings.Contains(r.err, "public.report") {
+		t.Errorf("sync does not warn:\n%s", r.err)
+	}
+	c.equal(t, "contracts")
+}
+
+func TestColumnsThatAreWrongAreNamedWithTheirPlace(t *testing.T) {
+	c := newCLI(t)
+	file := c.configured(t, "resources:\n  contracts:\n    columns:\n      amount: {path: fee.amount, type: numeric}\n      id: {path: $.id, type: text}\n    masked: [mobile]\n")
+	r := c.run(t, "config", "validate", "--config", file)
+	for _, want := range []string{":4:", "a path begins with $", ":5:", "has a column id already", ":6:"} {
+		if r.exit != exitUsage || !strings.Contains(r.err, want) {
+			t.Errorf("exit %d, no %q in\n%s", r.exit, want, r.err)
+		}
+	}
+}
+
+func TestReadersAreGranted(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Seed(1, 1, 1)
+	file := c.configured(t, "resources: {users: {masked: [$.mobile]}}")
+	if r := c.run(t, "migrate", "--grant-reader", "nobody_of_that_name"); r.exit != exitUsage {
+		t.Errorf("exit %d\n%s", r.exit, r.err)
+	}
+	if r := c.run(t, "migrate", "--masked"); r.exit != exitUsage {
+		t.Errorf("exit %d\n%s", r.exit, r.err)
+	}
+	if r := c.run(t, "migrate", "--masked", "--grant-reader", "pg_monitor"); r.exit != exitUsage || !strings.Contains(r.err, "masked") {
+		t.Errorf("exit %d\n%s", r.exit, r.err)
+	}
+	if r := c.must(t, "migrate", "--config", file, "--masked", "--grant-reader", "pg_monitor"); !strings.Contains(r.out, "pg_monitor may read") {
+		t.Errorf("%s", r.out)
+	}
+	if rows := c.read(t, "select has_table_privilege('pg_monitor', 'xiaoqu.users_masked', 'select'), has_table_privilege('pg_monitor', 'xiaoqu.users_live', 'select')"); rows[0][0] != "t" || rows[0][1] != "f" {
+		t.Errorf("%v", rows)
+	}
+}

@@ -1,0 +1,145 @@
+package mirror
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/views"
+)
+
+// indexTimeout bounds the building of one resource's indexes, which read all of its table.
+const indexTimeout = 2 * time.Hour
+
+// Views makes the resource's views from the definition, in one transaction, and
+// reports whether it had to. Rights on them stay. With dryRun it only looks.
+// KindConfig: the definition is wrong, or a view of somebody else's stands on one
+// that would have to be dropped; nothing was changed.
+func (m *Mirror) Views(ctx context.Context, resource string, d views.Definition, dryRun bool) (changed bool, err error) {
+	op := "views of " + resource
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	if err := checkResources(op, []string{resource}); err != nil {
+		return false, err
+	}
+	if dryRun {
+		changed, err = views.Pending(ctx, m.pool, m.layout, resource, d)
+	} else {
+		changed, err = views.Apply(ctx, m.pool, m.layout, resource, d)
+	}
+	var dependent *views.DependentError
+	if errors.As(err, &dependent) {
+		return false, &Error{
+			Kind: KindConfig, Op: op, Err: dependent,
+			Message: fmt.Sprintf("%s must be made anew, and %s stands on it", dependent.View, strings.Join(dependent.Dependents, ", ")),
+			Hint:    "drop what stands on it, migrate, and make it again; or keep the columns as they were",
+		}
+	}
+	return changed, fail(op, err)
+}
+
+// Indexes builds the indexes that the definition asks for, and removes those of an
+// earlier one, while readers and syncs go on.
+func (m *Mirror) Indexes(ctx context.Context, resource string, d views.Definition) error {
+	ctx, cancel := context.WithTimeout(ctx, indexTimeout)
+	defer cancel()
+	return fail("indexes of "+resource, views.ApplyIndexes(ctx, m.pool, m.layout, resource, d))
+}
+
+// Misfit is a typed column with values that do not fit it.
+type Misfit struct {
+	Column string `json:"column"`
+	Rows   int64  `json:"rows"`
+	ID     string `json:"id"` // of one of them
+}
+
+const readMisfits = `select name, count(*), min(id collate "C") from {data}."{resource}_misfits" group by name order by name`
+
+// misfitsTimeout bounds the look for misfits, which reads the whole table.
+const misfitsTimeout = 3 * time.Second
+
+// Misfits counts the live rows whose values do not fit a typed column. On a large
+// table it may not be done in time: known is false then, and nothing is wrong.
+func (m *Mirror) Misfits(ctx context.Context, resource string) (all []Misfit, known bool, err error) {
+	op := "misfits of " + resource
+	if err := checkResources(op, []string{resource}); err != nil {
+		return nil, false, err
+	}
+	short, cancel := context.WithTimeout(ctx, misfitsTimeout)
+	defer cancel()
+	sql := strings.ReplaceAll(m.layout.Render(readMisfits), "{resource}", resource)
+	rows, err := m.pool.Query(short, sql)
+	if err == nil {
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Misfit])
+	}
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fail(op, err)
+	}
+	return all, true, nil
+}
+
+const grantReader = `
+grant usage on schema {data} to {role};
+grant select on all tables in schema {data} to {role};
+alter default privileges in schema {data} grant select on tables to {role}`
+
+const grantMaskedReader = `
+grant usage on schema {data} to {role};
+grant select on {data}.freshness to {role}`
+
+// GrantReader lets a role read all tables and views of the readers' schema, those
+// to come as well; or, masked, the masked views and freshness alone. The role must
+// exist. Views that are made later by somebody else are not in it.
+func (m *Mirror) GrantReader(ctx context.Context, role string, masked bool, resources []string) error {
+	op := "grant to " + role
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	if err := checkResources(op, resources); err != nil {
+		return err
+	}
+	sql := grantReader
+	if masked {
+		sql = grantMaskedReader
+		for _, r := range resources {
+			sql += `; grant select on {data}."` + r + `_masked" to {role}`
+		}
+	}
+	sql = strings.ReplaceAll(m.layout.Render(sql), "{role}", pgx.Identifier{role}.Sanitize())
+	return fail(op, m.transaction(ctx, opTimeout, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "begin; "+sql)
+		return err
+	}))
+}
+
+const readSample = `
+select record from {table} where deleted_at is null order by change_seq desc limit $1::bigint`
+
+// Suggest proposes typed columns for what the resource's newest live records have.
+func (m *Mirror) Suggest(ctx context.Context, resource string, records int) ([]views.Suggestion, error) {
+	op := "suggest columns of " + resource
+	if err := checkResources(op, []string{resource}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	rows, err := m.pool.Query(ctx, m.layout.RenderResource(readSample, resource), records)
+	if err != nil {
+		return nil, fail(op, err)
+	}
+	sample, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (raw json.RawMessage, err error) {
+		err = row.Scan((*[]byte)(&raw))
+		return raw, err
+	})
+	if err != nil {
+		return nil, fail(op, err)
+	}
+	return views.Suggest(sample), nil
+}
