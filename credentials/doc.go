@@ -2,10 +2,11 @@
 // access token that it is exchanged for, and the means to keep both out of
 // every text that the program writes (contract §3).
 //
-// What lives here: the Secret type, the sources of the key, the exchange
-// POST /api/open/token/ensure, its renewal, and the Redactor. What may not:
-// MCP, SQL, configuration files, printing. The package imports none of our
-// other rooms.
+// What lives here: the Secret type, the sources of the key (environment, file,
+// systemd; Vault is next door in credentials/vault), the exchange
+// POST /api/open/token/ensure, its renewal, what happens when the key is rotated,
+// and the Redactor. What may not: MCP, SQL, configuration files, printing. The
+// package imports none of our other rooms.
 //
 // Invariants:
 //

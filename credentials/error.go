@@ -22,6 +22,12 @@ const (
 	Malformed
 	// Limited: the remote asks for patience (429, RATE_LIMITED).
 	Limited
+	// StoreDown: the store of the key (Vault) gives no usable answer: not
+	// reachable, sealed, overloaded. It may pass.
+	StoreDown
+	// StoreRefused: the store is there and does not give what was asked for: no
+	// login, no right, nothing at that place. A person must act.
+	StoreRefused
 )
 
 // String names the kind for logs.
@@ -37,6 +43,10 @@ func (k Kind) String() string {
 		return "malformed"
 	case Limited:
 		return "limited"
+	case StoreDown:
+		return "store down"
+	case StoreRefused:
+		return "store refused"
 	}
 	return "unknown"
 }
@@ -46,7 +56,7 @@ func (k Kind) String() string {
 // an error code of contract §5.
 type Error struct {
 	Kind       Kind
-	Op         string        // what was attempted: "key", "ensure", "personal token"
+	Op         string        // what was attempted: "key", "ensure", "personal token", "vault"
 	Message    string        // for people: what happened and what to do
 	Code       string        // error code of contract §5, "" when the answer had none
 	Status     int           // HTTP status, 0 when there was no answer
@@ -74,6 +84,10 @@ func (e *Error) Name() string {
 		return "MALFORMED"
 	case Unreachable, Limited:
 		return "UNREACHABLE"
+	case StoreDown:
+		return "VAULT_UNREACHABLE"
+	case StoreRefused:
+		return "VAULT_REFUSED"
 	}
 	return "INTERNAL"
 }
@@ -92,7 +106,9 @@ type cause struct {
 	err  error
 }
 
-func scrub(err error, secrets ...string) error {
+// Scrub gives err without the secrets and without whatever looks like one, cut to
+// a readable length. errors.Is still sees err; errors.As does not.
+func Scrub(err error, secrets ...string) error {
 	r := NewRedactor()
 	r.Add(secrets...)
 	const limit = 300

@@ -22,6 +22,7 @@ const (
 	maxAttempts    = 5
 	maxWait        = 60 * time.Second // contract §5
 	maxAnswer      = 64 << 10
+	maxRead        = 10 * time.Minute // for a key source to give the key; a store may wait for itself
 )
 
 // exchange is the client of POST /api/open/token/ensure (contract §3.2).
@@ -137,7 +138,7 @@ func (x *exchange) silence(caller, once context.Context, r request, err error) e
 
 func (r request) fail(kind Kind, message string, err error) *Error {
 	if err != nil {
-		err = scrub(err, append([]string{r.key.Reveal()}, r.private...)...)
+		err = Scrub(err, append([]string{r.key.Reveal()}, r.private...)...)
 	}
 	return &Error{Kind: kind, Op: r.op, Message: message, Err: err}
 }

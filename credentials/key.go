@@ -24,6 +24,17 @@ type KeySource interface {
 	Key(ctx context.Context) (Secret, error)
 }
 
+// Store is a KeySource that somebody else writes to while the program runs, as
+// an operator does who rotates the key.
+type Store interface {
+	KeySource
+	// Current is Key with what the store calls the key's version; "" when it
+	// numbers none.
+	Current(ctx context.Context) (key Secret, version string, err error)
+	// Place says to an operator where a new key is to be written.
+	Place() string
+}
+
 // EnvKey is the key in an environment variable.
 type EnvKey struct {
 	lookup func(string) (string, bool)
@@ -42,7 +53,7 @@ func (e *EnvKey) Key(context.Context) (Secret, error) {
 	if !ok {
 		return Secret{}, badKey("%s is not set: set it to the service key that Xiaoqu's admin console shows once (it begins with %s)", e.name, keyPrefix)
 	}
-	key, _, err := parseKey(raw, e.name)
+	key, _, err := ParseKey(raw, e.name)
 	return key, err
 }
 
@@ -50,16 +61,17 @@ func (e *EnvKey) Key(context.Context) (Secret, error) {
 // was. It never holds any part of the key.
 func (e *EnvKey) Note() string {
 	raw, _ := e.lookup(e.name)
-	_, note, err := parseKey(raw, e.name)
+	_, note, err := ParseKey(raw, e.name)
 	if err != nil {
 		return ""
 	}
 	return note
 }
 
-// parseKey checks a key as a person or a store handed it over; origin names the
-// place that it came from. The note says what was trimmed.
-func parseKey(raw, origin string) (key Secret, note string, err error) {
+// ParseKey checks a key as a person or a store handed it over; origin names the
+// place that it came from. The note says what was trimmed, "" when nothing was.
+// The error is an *Error of kind BadKey; neither text holds any part of the key.
+func ParseKey(raw, origin string) (key Secret, note string, err error) {
 	value := strings.TrimFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
 	switch {
 	case value == "":

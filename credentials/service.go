@@ -23,6 +23,7 @@ type Options struct {
 	ServiceName string            // serviceName of contract §3.2
 	Keys        KeySource         // asked before every exchange
 	Timeout     time.Duration     // per attempt; 0 means 10 s
+	Grace       time.Duration     // how long a refused key may still be replaced in its Store; 0 not at all
 	Logger      *zap.Logger       // nil logs nothing
 	OnSecret    func(string)      // told every new secret before it is used; nil is fine
 	HTTP        http.RoundTripper // nil: our own
@@ -34,12 +35,15 @@ type Service struct {
 	name     string
 	keys     KeySource
 	onSecret func(string)
+	grace    time.Duration
 	logger   *zap.Logger
 	flights  singleflight.Group
 
 	mu         sync.Mutex
 	token      Secret
-	generation int // 0: no token yet
+	generation int     // 0: no token yet
+	worked     heldKey // the key that brought the token
+	abandoned  heldKey // a refused key whose grace is over
 }
 
 // New checks the options. Nothing is read or sent before the first Token.
@@ -68,6 +72,7 @@ func New(o Options) (*Service, error) {
 		name:     o.ServiceName,
 		keys:     o.Keys,
 		onSecret: o.OnSecret,
+		grace:    o.Grace,
 		logger:   o.Logger,
 	}, nil
 }
@@ -119,7 +124,9 @@ func (s *Service) Renew(ctx context.Context, generation int) error {
 
 // Personal fetches the token of the person with this mobile number
 // (user_delegated, contract §3.2). It is for library users who look single
-// things up for a person; no sync path may use it. The token is not kept here.
+// things up for a person; no sync path may use it. The token is not kept here: the
+// remote ends it within 60 seconds after the person is deactivated, so ask again
+// rather than store it.
 func (s *Service) Personal(ctx context.Context, mobile string) (Secret, error) {
 	mobile = strings.TrimSpace(mobile)
 	if what, _ := unfit(strings.ReplaceAll(mobile, " ", "")); mobile == "" || len(mobile) > 32 || what != "" {
@@ -128,7 +135,11 @@ func (s *Service) Personal(ctx context.Context, mobile string) (Secret, error) {
 	body := struct {
 		Mobile string `json:"mobile"`
 	}{mobile}
-	return s.exchange(ctx, opPersonal, body, mobile)
+	key, _, err := s.read(ctx)
+	if err != nil {
+		return Secret{}, err
+	}
+	return s.trade(ctx, opPersonal, key.secret, body, mobile)
 }
 
 func (s *Service) current() (Secret, int) {
@@ -147,7 +158,7 @@ func (s *Service) fly(ctx context.Context, generation int) error {
 		if _, now := s.current(); now > generation {
 			return nil, nil
 		}
-		flight, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ensure.longest())
+		flight, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.longest())
 		defer cancel()
 		return nil, s.replace(flight)
 	})
@@ -159,36 +170,38 @@ func (s *Service) fly(ctx context.Context, generation int) error {
 	}
 }
 
+// longest bounds a flight: reading the key, the grace, and a trade before, within
+// and after it.
+func (s *Service) longest() time.Duration { return 3*s.ensure.longest() + s.grace + maxRead }
+
 func (s *Service) replace(ctx context.Context) error {
 	body := struct {
 		Scope     string `json:"scopeCode"`
 		Principal string `json:"principalType"`
 		Service   string `json:"serviceName"`
 	}{"sync", "service", s.name}
-	token, err := s.exchange(ctx, opEnsure, body)
+	token, key, err := s.renewal(ctx, body)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.token = token
+	rotated := !s.worked.secret.IsZero() && !s.worked.same(key)
+	s.token, s.worked, s.abandoned = token, key, heldKey{}
 	s.generation++
 	generation := s.generation
 	s.mu.Unlock()
-	s.logger.Debug("access token fetched", zap.Int("generation", generation))
+	fields := []zap.Field{zap.Int("generation", generation), zap.String("key_version", key.version)}
+	if rotated {
+		s.logger.Info("the service key was rotated: a new access token is in use", fields...)
+	} else {
+		s.logger.Debug("access token fetched", fields...)
+	}
 	return nil
 }
 
-// exchange reads the key and trades it; private lists what else in the body
-// must stay out of every text.
-func (s *Service) exchange(ctx context.Context, op string, body any, private ...string) (Secret, error) {
-	key, err := s.keys.Key(ctx)
-	if err != nil {
-		return Secret{}, err
-	}
-	if key.IsZero() {
-		return Secret{}, badKey("the key source gave an empty key")
-	}
-	s.onSecret(key.Reveal())
+// trade exchanges the key for a token; private lists what else in the body must
+// stay out of every text.
+func (s *Service) trade(ctx context.Context, op string, key Secret, body any, private ...string) (Secret, error) {
 	payload, err := json.Marshal(body)
 	if err != nil {
 		return Secret{}, fmt.Errorf("credentials: %s: %w", op, err)
