@@ -4,10 +4,10 @@ TOOLS := $(CURDIR)/.tools
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt vet lint rooms test pooled race bench demo build
+.PHONY: help check fmt vet lint rooms test pooled race bench demo build vaultdev
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: fmt vet lint rooms ## all that needs no database: fmt, vet, lint, rooms
 
@@ -28,6 +28,9 @@ test: ## all tests
 
 pooled: ## the tests of the mirror through PgBouncer in transaction mode
 	XIAOQU_TEST_PGBOUNCER=1 go test ./mirror ./sync ./cmd/xiaoqu-sync
+
+vaultdev: ## a real Vault for the tests, built into the user's cache (minutes, once)
+	XIAOQU_TEST_VAULT=build go test -count=1 -timeout 30m ./credentials/vault/vaulttest
 
 race: ## all tests under the race detector
 	go test -race ./...

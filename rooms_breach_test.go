@@ -56,7 +56,7 @@ func TestRoomsBreachIsNamed(t *testing.T) {
 		},
 		"test beyond its doors": {
 			"mirror/a_test.go", imports(quoted("sync")),
-			`mirror/a_test.go:4: imports sync; the doors of "mirror" are: migrations, mirror/views, mirror, remote/remotetest, mirror/localpg`,
+			`mirror/a_test.go:4: imports sync; the doors of "mirror" are: migrations, mirror/views, mirror, remote/remotetest, mirror/localpg, credentials/vault/vaulttest`,
 		},
 		"SQL outside mirror": {
 			"sync/a.go", imports(`"github.com/jackc/pgx/v5/pgxpool"`),

@@ -11,37 +11,41 @@ import (
 // import; its tests may import the test tools and what tests adds as well.
 func house() drawing {
 	all := []string{
-		"agent", "agent/mcp", "agent/relay", "config", "credentials", "migrations", "mirror", "mirror/localpg", "mirror/views",
+		"agent", "agent/mcp", "agent/relay", "config", "credentials", "credentials/vault", "migrations", "mirror", "mirror/localpg", "mirror/views",
 		"remote", "remote/remotetest", "sync",
 	}
 	return drawing{
 		module: "github.com/xiaoqu-sync/xiaoqu-sync",
 		rooms: map[string]room{
-			"":                  {tests: all},
-			"cmd/xiaoqu-sync":   {doors: []string{"config", "credentials", "migrations", "remote", "mirror", "mirror/views", "sync"}, tests: all},
-			"cmd/demo":          {doors: all, tests: all},
-			"config":            {},
-			"credentials":       {},
-			"remote":            {tests: []string{"credentials"}},
-			"remote/remotetest": {},
-			"sync":              {doors: []string{"remote", "mirror"}, tests: []string{"credentials", "migrations"}},
-			"mirror":            {doors: []string{"migrations", "mirror/views"}},
-			"mirror/views":      {doors: []string{"migrations"}},
-			"mirror/localpg":    {},
-			"migrations":        {},
-			"docs/examples/go":  {},
-			"agent":             {},
-			"agent/mcp":         {doors: []string{"agent"}},
-			"agent/relay":       {doors: []string{"agent"}},
+			"":                {tests: all},
+			"cmd/xiaoqu-sync": {doors: []string{"config", "credentials", "credentials/vault", "migrations", "remote", "mirror", "mirror/views", "sync"}, tests: all},
+			"cmd/demo":        {doors: all, tests: all},
+			"config":          {},
+			"credentials":     {},
+			// Next door, so that who wants only a key or a redactor links no client of
+			// Vault; what it gives are the types of credentials.
+			"credentials/vault":           {doors: []string{"credentials"}},
+			"credentials/vault/vaulttest": {},
+			"remote":                      {tests: []string{"credentials"}},
+			"remote/remotetest":           {},
+			"sync":                        {doors: []string{"remote", "mirror"}, tests: []string{"credentials", "migrations"}},
+			"mirror":                      {doors: []string{"migrations", "mirror/views"}},
+			"mirror/views":                {doors: []string{"migrations"}},
+			"mirror/localpg":              {},
+			"migrations":                  {},
+			"docs/examples/go":            {},
+			"agent":                       {},
+			"agent/mcp":                   {doors: []string{"agent"}},
+			"agent/relay":                 {doors: []string{"agent"}},
 		},
-		testTools: []string{"remote/remotetest", "mirror/localpg"},
+		testTools: []string{"remote/remotetest", "mirror/localpg", "credentials/vault/vaulttest"},
 		// The simulator and what checks it are written from the contract alone, so
 		// that one misreading can't cancel itself out.
 		toolless: []string{"remote/remotetest", "mirror/localpg"},
 		confined: []confinement{
 			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "docs/examples/go"}, []string{"sync", "cmd/xiaoqu-sync", "cmd/demo"}},
 			{"github.com/modelcontextprotocol/go-sdk", []string{"remote"}, []string{"remote/remotetest"}},
-			{"github.com/hashicorp/vault", []string{"credentials"}, nil},
+			{"github.com/hashicorp/vault", []string{"credentials/vault"}, nil},
 			{"github.com/robfig/cron", []string{"sync"}, nil},
 		},
 	}
