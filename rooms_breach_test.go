@@ -48,7 +48,7 @@ func TestRoomsBreachIsNamed(t *testing.T) {
 		},
 		"test tool in production": {
 			"cmd/xiaoqu-sync/a.go", imports(quoted("mirror/localpg")),
-			`cmd/xiaoqu-sync/a.go:4: imports mirror/localpg; the doors of "cmd/xiaoqu-sync" are: config, credentials, migrations, remote, mirror, mirror/views, sync`,
+			`cmd/xiaoqu-sync/a.go:4: imports mirror/localpg; the doors of "cmd/xiaoqu-sync" are: config, credentials, credentials/vault, migrations, remote, mirror, mirror/views, sync`,
 		},
 		"simulator that knows the client": {
 			"remote/remotetest/a_test.go", imports(quoted("remote")),

@@ -40,6 +40,9 @@ type Database struct {
 	URL         string // holds a password: never log or print it
 	Schema      string
 	AutoMigrate bool // apply pending migrations before a sync
+	// VaultPath is where Vault holds the login, "" when URL has it; VaultField is
+	// the field with the password.
+	VaultPath, VaultField string
 }
 
 // Rebuild bounds what a rebuild may do.
@@ -51,11 +54,6 @@ type Rebuild struct {
 type Log struct {
 	Level  string // auto, debug, info, warn or error
 	Format string // text or json
-}
-
-// Credentials says where the service key comes from.
-type Credentials struct {
-	Source string // env
 }
 
 // HTTP says where health and metrics are served.
@@ -107,6 +105,7 @@ func Load(in Input) (*Config, error) {
 	l.flags(in.Flags)
 	if whole {
 		l.missing(in.Path != "" || in.File != nil, in.DatabaseOnly)
+		l.together(in.DatabaseOnly)
 	}
 	if len(l.problems) > 0 {
 		all := append(l.problems, l.cfg.warnings...)

@@ -3,8 +3,8 @@
 //
 // What lives here: the names of the settings, their defaults, what each may be,
 // and where a value came from. What may not: secrets other than the database's
-// address (the service key is read by the credentials room and is refused here by
-// name), timetable parsing, logging, anything that connects.
+// address (the service key and Vault's secrets are read by the credentials room, and
+// a key is refused here by name), timetable parsing, logging, anything that connects.
 //
 // Invariants:
 //

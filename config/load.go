@@ -135,8 +135,8 @@ func variablePlace(name string) place {
 
 // warnUnknown remarks on variables of ours that nothing reads: likely misspelt.
 func (l *loader) warnUnknown(vars map[string]string, known []string) {
-	// The key is read by the credentials room, the others by the test server.
-	known = append(known, keyVariable, "XIAOQU_TEST_DATABASE_URL", "XIAOQU_PG_BINDIR")
+	// Secrets are read where they are used, the others by the tests' servers.
+	known = append(known, keyVariable, SecretIDVariable, "XIAOQU_TEST_DATABASE_URL", "XIAOQU_TEST_VAULT", "XIAOQU_PG_BINDIR")
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if slices.Contains(known, name) {
 			continue

@@ -16,8 +16,8 @@ func Schema() ([]byte, error) {
 	root["title"] = "xiaoqu-sync"
 	for _, s := range settings() {
 		section, leaf := root, s.name
-		if parent, name, ok := strings.Cut(s.name, "."); ok {
-			section, leaf = child(root, parent), name
+		for parent, name, ok := strings.Cut(leaf, "."); ok; parent, name, ok = strings.Cut(leaf, ".") {
+			section, leaf = child(section, parent), name
 		}
 		properties(section)[leaf] = s.property()
 	}

@@ -109,7 +109,12 @@ func TestTheSchemaAgreesWithLoad(t *testing.T) {
 		"resources: [users]":                                                      false,
 		"database: {auto_migrate: 'true'}":                                        false,
 		"rebuild: {max_delete_ratio: 2}":                                          false,
-		"credentials: {source: vault}":                                            false,
+		"credentials: {source: keychain}":                                         false,
+		"credentials: {source: vault, vault: {path: crm/xiaoqu}}":                 true,
+		"credentials: {vault: {auth: password}}":                                  false,
+		"credentials: {vault: {secret_id: x}}":                                    false,
+		"credentials: {vault: {wait: soon}}":                                      false,
+		"credentials: {vault: {mount: a b}}":                                      false,
 	} {
 		content := []byte("base_url: https://crm.example.com\nservice_name: crm\n" + extra + "\n")
 		if err := s.Validate(document(t, content)); (err == nil) != ok {
@@ -140,7 +145,7 @@ func TestTheSchemaIsClosedEverywhere(t *testing.T) {
 func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 	c := load(t, config.Input{
 		Path: "c.yaml", File: []byte(minimal + "resources: {users: {list_key: rows}}\n"),
-		Env: []string{"XIAOQU_SERVICE_NAME=other", "XIAOQU_DATABASE_URL=postgres://app:pw@db/crm"}, Flags: map[string]string{"page-limit": "10"},
+		Env: []string{"XIAOQU_SERVICE_NAME=other", "XIAOQU_VAULT_PATH=/crm/xiaoqu/", "XIAOQU_DATABASE_URL=postgres://app:pw@db/crm"}, Flags: map[string]string{"page-limit": "10"},
 	})
 	want := []config.Setting{
 		{Name: "base_url", Value: "https://crm.example.com", Origin: "c.yaml:1"},
@@ -149,6 +154,18 @@ func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 		{Name: "database.schema", Value: "xiaoqu", Origin: "default"},
 		{Name: "database.auto_migrate", Value: "true", Origin: "default"},
 		{Name: "credentials.source", Value: "env", Origin: "default"},
+		{Name: "credentials.file", Value: "", Origin: "default"},
+		{Name: "credentials.vault.mount", Value: "secret", Origin: "default"},
+		{Name: "credentials.vault.path", Value: "crm/xiaoqu", Origin: "environment XIAOQU_VAULT_PATH"},
+		{Name: "credentials.vault.field", Value: "open_key", Origin: "default"},
+		{Name: "credentials.vault.auth", Value: "token", Origin: "default"},
+		{Name: "credentials.vault.role_id", Value: "", Origin: "default"},
+		{Name: "credentials.vault.secret_id_file", Value: "", Origin: "default"},
+		{Name: "credentials.vault.role", Value: "", Origin: "default"},
+		{Name: "credentials.vault.token_file", Value: "", Origin: "default"},
+		{Name: "credentials.vault.wait", Value: "1m0s", Origin: "default"},
+		{Name: "database.vault_path", Value: "", Origin: "default"},
+		{Name: "database.vault_field", Value: "password", Origin: "default"},
 		{Name: "request_timeout", Value: "30s", Origin: "default"},
 		{Name: "page_limit", Value: "10", Origin: "flag --page-limit"},
 		{Name: "time_zone", Value: "Asia/Shanghai", Origin: "default"},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,20 +19,25 @@ const (
 
 // setting is one row of the table: all there is to know about one name.
 type setting struct {
-	name     string // path in the file
-	def      string // default, as text
-	help     string
-	kind     kind
-	env      bool // has an environment variable
-	empty    bool // an empty environment variable is a value, not an absence
-	required bool
-	secret   bool           // its value never appears in a message
-	schema   map[string]any // further keywords of its JSON Schema
+	name string // path in the file
+	def  string // default, as text
+	help string
+	kind kind
+	env  bool // has an environment variable
+	// variableName is the variable's name where it is not made of the setting's.
+	variableName string
+	empty        bool // an empty environment variable is a value, not an absence
+	required     bool
+	secret       bool           // its value never appears in a message
+	schema       map[string]any // further keywords of its JSON Schema
 	// set stores a value and returns it as people may see it.
 	set func(c *Config, text string) (shown string, err error)
 }
 
 func (s setting) variable() string {
+	if s.variableName != "" {
+		return s.variableName
+	}
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.name, ".", "_"))
 }
 
@@ -41,7 +47,7 @@ func (s setting) flag() string { return strings.NewReplacer(".", "-", "_", "-").
 const databaseURL = "database.url"
 
 func settings() []setting {
-	return append(connectionSettings(), behaviourSettings()...)
+	return slices.Concat(connectionSettings(), credentialSettings(), behaviourSettings())
 }
 
 func connectionSettings() []setting {
@@ -74,12 +80,6 @@ func connectionSettings() []setting {
 			name: "database.auto_migrate", kind: kindBoolean, def: "true",
 			help: "Apply pending migrations before a sync.",
 			set:  boolean(func(c *Config) *bool { return &c.Database.AutoMigrate }),
-		},
-		{
-			name: "credentials.source", env: true, def: "env",
-			help:   "Where the service key comes from: env reads " + keyVariable + ".",
-			schema: map[string]any{"enum": []string{"env"}},
-			set:    text(func(c *Config) *string { return &c.Credentials.Source }, parseKeySource),
 		},
 	}
 }

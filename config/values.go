@@ -148,16 +148,6 @@ func parseSchemaName(s string) (string, error) {
 	return s, nil
 }
 
-func parseKeySource(s string) (string, error) {
-	switch s {
-	case "env":
-		return s, nil
-	case "vault":
-		return "", wrong("set credentials.source to env and give the key in "+keyVariable, "this build reads the key from the environment, not from Vault")
-	}
-	return "", wrong("env", "%s is not a source of the key", quote(s))
-}
-
 func parseListen(s string) (string, error) {
 	if s == "" {
 		return s, nil

@@ -120,8 +120,8 @@ func (w *walker) entries(n *yaml.Node, path string) []entry {
 	return out
 }
 
-func (w *walker) setting(name string) (setting, bool) {
-	for _, s := range w.settings {
+func (l *loader) setting(name string) (setting, bool) {
+	for _, s := range l.settings {
 		if s.name == name {
 			return s, true
 		}
