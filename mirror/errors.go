@@ -99,6 +99,13 @@ func (e *Error) Name() string {
 	}
 }
 
+// loginError is a login that Options.Login could not give.
+type loginError struct{ err error }
+
+func (e *loginError) Error() string { return "no login: " + e.err.Error() }
+
+func (e *loginError) Unwrap() error { return e.err }
+
 // HeldError means that somebody else holds a resource's lease. Holder is zero
 // when the holder could not be named.
 type HeldError struct {
@@ -119,12 +126,15 @@ func fail(op string, err error) error {
 	var (
 		newer *migrations.NewerError
 		pg    *pgconn.PgError
+		login *loginError
 	)
 	switch {
 	case err == nil:
 		return nil
 	case spoken(err):
 		return err
+	case errors.As(err, &login):
+		return &Error{Kind: KindUnreachable, Op: op, Message: "there is no login for PostgreSQL: " + login.err.Error(), Err: login.err}
 	case errors.As(err, &newer):
 		return &Error{
 			Kind: KindSchema, Op: op, Err: newer,

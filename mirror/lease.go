@@ -64,7 +64,11 @@ func (m *Mirror) Lease(ctx context.Context, resource string, h Holder) (*Lease, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, m.pool.Config().ConnConfig)
+	config := m.pool.Config() // a copy
+	if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+		return nil, fail(op, err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return nil, fail(op, err)
 	}

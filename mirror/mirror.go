@@ -28,6 +28,10 @@ type Options struct {
 	Schema      string // of the readers' tables; "" is "xiaoqu"
 	MaxConns    int32  // of the pool, 0 is 6, at least 2; every lease has one more of its own
 	Application string // application_name, unless the URL has one
+	// Login gives user and password for every new connection, in place of the
+	// URL's; an empty user leaves the URL's. nil: the URL has both. Its error is
+	// part of the error's chain and text.
+	Login func(ctx context.Context) (user, password string, err error)
 }
 
 // Mirror is the door to one database. It is safe for use by several goroutines.
@@ -53,12 +57,36 @@ func Open(ctx context.Context, o Options) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.BeforeConnect = signIn(o.Login)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fail("open", err)
 	}
 	return &Mirror{pool: pool, layout: layout}, nil
 }
+
+// signIn puts the login that is good now into a new connection's options.
+func signIn(login func(context.Context) (user, password string, err error)) func(context.Context, *pgx.ConnConfig) error {
+	return func(ctx context.Context, config *pgx.ConnConfig) error {
+		if login == nil {
+			return nil
+		}
+		user, password, err := login(ctx)
+		if err != nil {
+			return &loginError{err}
+		}
+		if user != "" {
+			config.User = user
+		}
+		config.Password = password
+		return nil
+	}
+}
+
+// Reconnect lets the pool's connections go, those in use when they come back, and
+// new ones take the login that is good then. Leases keep their own connection: an
+// ended login does not end it.
+func (m *Mirror) Reconnect() { m.pool.Reset() }
 
 // poolConfig drops pgx's own error, which quotes the URL.
 func poolConfig(o Options) (*pgxpool.Config, error) {
