@@ -26,8 +26,15 @@ type heldKey struct {
 
 func (h heldKey) same(other heldKey) bool { return h.secret.Reveal() == other.secret.Reveal() }
 
+// Ready reads the key, so that a start fails before anything is done. What it read
+// serves when the store can't be asked later.
+func (s *Service) Ready(ctx context.Context) error {
+	_, _, err := s.read(ctx)
+	return err
+}
+
 // read asks the source for the key. A store that can't be asked doesn't end the
-// service: the key that worked last goes on serving, and stale says why.
+// service: the key that it gave last goes on serving, and stale says why.
 func (s *Service) read(ctx context.Context) (key heldKey, stale, err error) {
 	store, ok := s.keys.(Store)
 	if !ok {
@@ -38,10 +45,10 @@ func (s *Service) read(ctx context.Context) (key heldKey, stale, err error) {
 	if ctx.Err() != nil {
 		return heldKey{}, nil, context.Cause(ctx)
 	}
-	if worked := s.lastWorked(); ok && err != nil && !worked.secret.IsZero() {
+	if known := s.lastKnown(); ok && err != nil && !known.secret.IsZero() {
 		s.logger.Warn("the store of the service key can't be asked: the key in memory goes on serving",
-			zap.String("store", store.Place()), zap.String("key_version", worked.version), zap.Error(err))
-		return worked, err, nil
+			zap.String("store", store.Place()), zap.String("key_version", known.version), zap.Error(err))
+		return known, err, nil
 	}
 	if err == nil && key.secret.IsZero() {
 		err = badKey("the key source gave an empty key")
@@ -50,6 +57,9 @@ func (s *Service) read(ctx context.Context) (key heldKey, stale, err error) {
 		return heldKey{}, nil, err
 	}
 	s.onSecret(key.secret.Reveal())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = key
 	return key, nil, nil
 }
 
@@ -149,8 +159,14 @@ func keyRefused(err error) bool {
 }
 
 // KeyVersion is what the store calls the version of the key that brought the
-// token in use; "" before the first token, and where keys have no version.
-func (s *Service) KeyVersion() string { return s.lastWorked().version }
+// token in use, before the first token of the key that was read; "" where keys have
+// no version.
+func (s *Service) KeyVersion() string {
+	if worked := s.lastWorked(); !worked.secret.IsZero() {
+		return worked.version
+	}
+	return s.lastKnown().version
+}
 
 // KeyChanged is for whoever sees that the store holds another key: the token in
 // use is replaced by one that the new key brings. When that fails the token
@@ -167,6 +183,12 @@ func (s *Service) lastWorked() heldKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.worked
+}
+
+func (s *Service) lastKnown() heldKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
 }
 
 // giveUp remembers the key that got its grace. While the store holds nothing else

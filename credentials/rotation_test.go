@@ -167,6 +167,21 @@ func TestStoreThatCannotBeAskedLeavesTheKeyInService(t *testing.T) {
 	})
 }
 
+func TestKeyThatWasReadAtTheStartServesTheFirstExchange(t *testing.T) {
+	bubble(t, func(t *testing.T, server *pipes) {
+		server.handle(onlyKey("xqok-1"))
+		store := &shelf{key: "xqok-1", version: "1"}
+		s := service(t, credentials.Options{BaseURL: server.url, HTTP: server.transport, Keys: store})
+		if err := s.Ready(t.Context()); err != nil || s.KeyVersion() != "1" || server.calls.Load() != 0 {
+			t.Fatalf("%v, version %s, %d exchanges", err, s.KeyVersion(), server.calls.Load())
+		}
+		store.put("", "", errors.New("sealed"))
+		if _, _, err := s.Token(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestKeyChangedRenewsOnlyATokenThatIsThere(t *testing.T) {
 	bubble(t, func(t *testing.T, server *pipes) {
 		server.handle(onlyKey("xqok-1"))

@@ -42,6 +42,7 @@ type Service struct {
 	mu         sync.Mutex
 	token      Secret
 	generation int     // 0: no token yet
+	known      heldKey // the key that the source gave last
 	worked     heldKey // the key that brought the token
 	abandoned  heldKey // a refused key whose grace is over
 }

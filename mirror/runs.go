@@ -22,6 +22,9 @@ type Run struct {
 	Counts    Counts     `json:"counts"`
 	Retries   int64      `json:"retries"`
 	Notices   int64      `json:"notices"` // of the remote, on the pages
+	// KeyVersion is what its store calls the version of the service key that the
+	// run used at its end; "" where keys have no version.
+	KeyVersion string `json:"key_version"`
 }
 
 // OutcomeAbandoned is the outcome of a run that ended without a word: killed, or
@@ -62,7 +65,7 @@ with ended as (
         ended_at = coalesce($8::timestamptz, now()), pages = $9::bigint, retries = $10::bigint,
         received = $11::bigint, inserted = $12::bigint, updated = $13::bigint, deleted = $14::bigint, revived = $15::bigint,
         unchanged = $16::bigint, duplicates = $17::bigint, quarantined = $18::bigint, mended = $19::bigint,
-        staged = $20::bigint, notices = $21::bigint
+        staged = $20::bigint, notices = $21::bigint, key_version = $22::text
     where id = $1::bigint and resource = $2::text
 ), noted as (
     update {sync}.state
@@ -85,6 +88,6 @@ func (m *Mirror) EndRun(ctx context.Context, r Run) error {
 	defer cancel()
 	c := r.Counts
 	_, err := m.pool.Exec(ctx, m.layout.Render(endRun), r.ID, r.Resource, r.Mode, r.Outcome, r.Code, storable(r.Message), storable(r.RequestID),
-		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended, c.Staged, r.Notices)
+		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended, c.Staged, r.Notices, r.KeyVersion)
 	return fail("end run of "+r.Resource, err)
 }

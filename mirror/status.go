@@ -185,7 +185,7 @@ func readDifference(text *string) (*Difference, error) {
 
 const readLastRun = `
 select id, resource, mode, outcome, code, message, request_id, host, pid, started_at, ended_at, pages, retries,
-       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended, staged, notices
+       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended, staged, notices, key_version
 from {sync}.runs where resource = $1::text order by id desc limit 1`
 
 func (m *Mirror) lastRun(ctx context.Context, resource string) (*Run, error) {
@@ -193,7 +193,7 @@ func (m *Mirror) lastRun(ctx context.Context, resource string) (*Run, error) {
 	c := &r.Counts
 	err := m.pool.QueryRow(ctx, m.layout.Render(readLastRun), resource).Scan(&r.ID, &r.Resource, &r.Mode, &r.Outcome, &r.Code, &r.Message,
 		&r.RequestID, &r.Host, &r.PID, &r.StartedAt, &r.EndedAt, &r.Pages, &r.Retries,
-		&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended, &c.Staged, &r.Notices)
+		&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended, &c.Staged, &r.Notices, &r.KeyVersion)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

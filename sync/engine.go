@@ -26,6 +26,9 @@ type Options struct {
 	Watch  func(Progress) // may be nil; called from several goroutines
 	// Clean takes secrets and personal data out of a text that will be stored.
 	Clean func(string) string
+	// KeyVersion is the version of the service key in use, for the run log; nil
+	// where there is none to tell.
+	KeyVersion func() string
 }
 
 // Engine runs rounds. It keeps no state between two of them.

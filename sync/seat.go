@@ -113,6 +113,9 @@ func (e *Engine) signOut(ctx context.Context, s *seat, t task, err error) {
 	out.Seconds = time.Since(j.run.StartedAt).Seconds()
 
 	j.run.Outcome, j.run.Retries = string(out.Result), out.Retries
+	if e.opts.KeyVersion != nil && !t.local {
+		j.run.KeyVersion = e.opts.KeyVersion()
+	}
 	if out.Err != nil {
 		code, requestID := codeOf(out.Err)
 		j.run.Message = e.opts.Clean(out.Err.Error())

@@ -7,25 +7,31 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials/vault"
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
 )
 
-// keyVariable is where the service key is taken from, and nowhere else.
-const keyVariable = "XIAOQU_OPEN_KEY"
-
-// app is what the verbs work with. It owns the mirror's pool and the client.
+// app is what the verbs work with. It owns the mirror's pool, the clients, and
+// what runs beside the verb.
 type app struct {
 	program *program
 	config  *config.Config
 	log     *zap.Logger
 	screen  *screen
+	vault   *vault.Client // nil: nothing is read from Vault
+	login   *vault.Database
 	mirror  *mirror.Mirror
-	client  *remote.Client // nil until a verb asks for it
+	tokens  *credentials.Service // nil until a verb asks for the remote
+	client  *remote.Client       // nil until a verb asks for it
 	began   time.Time
+
+	aside     errgroup.Group
+	stopAside []context.CancelFunc
 }
 
 func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
@@ -35,15 +41,36 @@ func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
 	for _, w := range cfg.Warnings() {
 		a.log.Warn("configuration", zap.String("field", w.Field), zap.String("problem", w.Message), zap.String("hint", w.Hint))
 	}
-	var err error
-	a.mirror, err = mirror.Open(ctx, mirror.Options{
+	options := mirror.Options{
 		URL: cfg.Database.URL, Schema: cfg.Database.Schema, Application: "xiaoqu-sync",
 		MaxConns: int32(2*len(cfg.Names()) + 2), // a lease and a commit each, the run log, a spare
-	})
+	}
+	err := a.openVault(ctx)
+	if err == nil {
+		if a.login != nil {
+			options.Login = a.login.Login
+		}
+		a.mirror, err = mirror.Open(ctx, options)
+	}
 	if err != nil {
+		a.close()
 		return nil, err
 	}
+	if a.login != nil {
+		a.beside(ctx, func(ctx context.Context) { a.login.Keep(ctx, a.mirror.Reconnect) })
+	}
 	return a, nil
+}
+
+// beside runs f beside the verb; close ends it.
+func (a *app) beside(ctx context.Context, f func(context.Context)) {
+	// Not of the verb's context: what a stop still has to write needs its login.
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.stopAside = append(a.stopAside, stop)
+	a.aside.Go(func() error {
+		f(ctx)
+		return nil
+	})
 }
 
 // passwordOf finds the password to keep out of logs; "" when there is none or
@@ -57,29 +84,19 @@ func passwordOf(databaseURL string) string {
 	return password
 }
 
-// remote makes the client: key, token service, MCP client. Nothing is sent
-// yet, but a key that cannot be one is already an error here.
-func (a *app) remote(ctx context.Context) (*remote.Client, error) {
+// remote makes the client: key, token service, MCP client. Nothing is sent to the
+// remote yet, but a key that cannot be one is already an error here. A refused key
+// may be replaced in its store for as long as grace.
+func (a *app) remote(ctx context.Context, grace time.Duration) (*remote.Client, error) {
 	if a.client != nil {
 		return a.client, nil
 	}
-	keys := credentials.FromEnv(a.program.lookup, keyVariable)
-	if _, err := keys.Key(ctx); err != nil {
+	if err := a.openTokens(ctx, grace); err != nil {
 		return nil, err
 	}
-	if note := keys.Note(); note != "" {
-		a.log.Warn("the service key was trimmed", zap.String("variable", keyVariable), zap.String("note", note))
-	}
-	tokens, err := credentials.New(credentials.Options{
-		BaseURL: a.config.BaseURL, ServiceName: a.config.ServiceName,
-		Keys:   keys,
-		Logger: a.log.Named("credentials"), OnSecret: func(s string) { a.program.redactor.Add(s) },
-	})
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	a.client, err = remote.New(remote.Options{
-		BaseURL: a.config.BaseURL, Tokens: tokens, Timeout: a.config.RequestTimeout,
+		BaseURL: a.config.BaseURL, Tokens: a.tokens, Timeout: a.config.RequestTimeout,
 		Logger: a.log.Named("remote"), Version: buildVersion().Version, ListKeys: a.listKeys(),
 	})
 	return a.client, err
@@ -134,6 +151,15 @@ func (a *app) close() {
 			a.log.Debug("the session was not closed cleanly", zap.Error(err))
 		}
 	}
-	a.mirror.Close()
+	for _, stop := range a.stopAside {
+		stop()
+	}
+	_ = a.aside.Wait() // none returns an error
+	if a.mirror != nil {
+		a.mirror.Close()
+	}
+	if a.vault != nil {
+		a.vault.Close(context.Background()) // after the database: its login may end with Vault's
+	}
 	_ = a.log.Sync() // standard error cannot always be synced
 }

@@ -161,13 +161,19 @@ func ofCredentials(f *failure, e *credentials.Error) {
 	switch e.Kind {
 	case credentials.BadKey:
 		f.exit = exitUsage
-		f.suggestions = []string{"set XIAOQU_OPEN_KEY to the service key (xqok-…) from the Xiaoqu admin console"}
+		f.suggestions = []string{"give the service key (xqok-…) from the Xiaoqu admin console where credentials.source says: in XIAOQU_OPEN_KEY, in a file, or in Vault"}
 	case credentials.Refused:
 		f.exit = exitCredentials
 		f.suggestions = []string{"check in the Xiaoqu admin console that the service key is neither rotated nor revoked, and set the current one"}
 	case credentials.Unreachable, credentials.Limited:
 		f.exit, f.retryable = exitRemote, true
 		f.suggestions = []string{"check base_url and the network between here and there"}
+	case credentials.StoreDown:
+		f.exit, f.retryable = exitBackend, true
+		f.suggestions = []string{"check that Vault runs and is unsealed, and the network between here and VAULT_ADDR"}
+	case credentials.StoreRefused:
+		f.exit = exitCredentials
+		f.suggestions = []string{"check the login, the policy and the path in Vault: docs/operations.md has the commands"}
 	case credentials.Malformed:
 		f.exit = exitContract
 		f.suggestions = []string{"check base_url: the token exchange did not answer as the contract says"}

@@ -43,8 +43,9 @@ type checkStep struct {
 }
 
 type checkAnswer struct {
-	Steps []checkStep `json:"steps"`
-	first error       // the first failure decides the exit code
+	Steps      []checkStep `json:"steps"`
+	KeyVersion string      `json:"key_version,omitempty"` // of the service key, where its store numbers them
+	first      error       // the first failure decides the exit code
 }
 
 // add records a step and tells whether it passed.
@@ -117,8 +118,12 @@ func unfitDatabase(f mirror.Finding) error {
 }
 
 func (a *app) checkRemote(ctx context.Context, c *checkAnswer) {
-	client, err := a.remote(ctx)
-	if !c.add("service key", "present", err) {
+	client, err := a.remote(ctx, 0) // a person waits for the answer
+	detail := "present"
+	if c.KeyVersion = a.keyVersion(); c.KeyVersion != "" {
+		detail += ", version " + c.KeyVersion
+	}
+	if !c.add("service key", detail, err) {
 		c.skip("token", "handshake", "identity", "tools")
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
-	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 )
 
@@ -68,8 +67,11 @@ func (p *program) validate(ctx context.Context, _ []string) (answer, error) {
 	}
 	m.Close()
 	valid := configValid{Valid: true, Resources: cfg.Names(), notes: cfg.Warnings()}
-	if _, err := credentials.FromEnv(p.lookup, keyVariable).Key(ctx); err != nil {
-		valid.notes = append(valid.notes, config.Problem{Source: "environment", Field: keyVariable, Message: err.Error()})
+	if cfg.Credentials.Source == config.SourceVault { // validation asks nobody
+		return valid, nil
+	}
+	if _, err := p.keySource(cfg, nil).Key(ctx); err != nil {
+		valid.notes = append(valid.notes, config.Problem{Field: "credentials.source", Message: err.Error()})
 	}
 	return valid, nil
 }

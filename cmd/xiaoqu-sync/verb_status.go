@@ -139,6 +139,8 @@ func lastRun(s mirror.ResourceStatus) string {
 	switch r := s.LastRun; {
 	case r == nil:
 		return "-"
+	case r.EndedAt != nil && r.KeyVersion != "":
+		return r.Outcome + " " + clock(r.EndedAt) + ", key version " + r.KeyVersion
 	case r.EndedAt != nil:
 		return r.Outcome + " " + clock(r.EndedAt)
 	case s.Lease == nil:

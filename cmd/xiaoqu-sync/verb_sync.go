@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
@@ -45,7 +46,7 @@ func (a *app) work(ctx context.Context, names []string, wait time.Duration,
 	if err != nil {
 		return syncReport{}, err
 	}
-	client, err := a.remote(ctx)
+	client, err := a.remote(ctx, credentials.DefaultGrace)
 	if err != nil {
 		return syncReport{}, err
 	}
@@ -63,10 +64,11 @@ func (a *app) run(ctx context.Context, source sync.Source, resources []string, w
 	engine := sync.NewEngine(source, a.mirror, sync.Options{
 		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, MaxDeleteRatio: a.config.Rebuild.MaxDeleteRatio,
 		Holder: a.holder(), Wait: wait, Logger: a.log, Watch: line.watch(), Clean: a.program.redactor.String,
+		KeyVersion: a.keyVersion,
 	})
 	outcomes := task(engine, ctx, resources)
 	line.clear()
-	return syncReport{Resources: outcomes}, nil
+	return syncReport{Resources: outcomes, notes: a.vaultTrouble()}, nil
 }
 
 // chosen checks the names on the command line against the configuration.
@@ -87,6 +89,7 @@ func (a *app) chosen(names []string) ([]string, error) {
 // syncReport is the answer of the verbs that work on resources.
 type syncReport struct {
 	Resources []sync.Outcome `json:"resources"`
+	notes     []string       // on what the run went through
 }
 
 func (r syncReport) text(w io.Writer) {
@@ -116,7 +119,7 @@ func resultColour(r sync.Result) colour {
 }
 
 func (r syncReport) warnings() []string {
-	var ws []string
+	ws := slices.Clone(r.notes)
 	for _, o := range r.Resources {
 		if o.Result == sync.SteppedAside && o.Holder != nil {
 			ws = append(ws, fmt.Sprintf("%s: another run holds it (host %s, pid %d, since %s)",
