@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -152,10 +153,12 @@ func (s *Service) halted(store Store, r rotation) error {
 	return e
 }
 
-// keyRefused tells that the remote said no to the key itself.
+// keyRefused tells that the remote said no to the key itself, and not to the
+// request.
 func keyRefused(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Kind == Refused && e.Status != 0
+	return errors.As(err, &e) && e.Kind == Refused &&
+		(e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Code == "UNAUTHENTICATED" || e.Code == "PERMISSION_DENIED")
 }
 
 // KeyVersion is what the store calls the version of the key that brought the

@@ -155,6 +155,16 @@ func TestKeyOfTheEnvironmentGetsNoGrace(t *testing.T) {
 	})
 }
 
+func TestRequestThatIsRefusedIsNoRotation(t *testing.T) {
+	rotating(t, func(t *testing.T, server *pipes, _ *shelf, s *credentials.Service) {
+		server.handle(reply(400, `{"code":"INVALID_ARGUMENT"}`))
+		began := time.Now()
+		if err := s.Renew(t.Context(), 1); err == nil || time.Since(began) != 0 || !strings.Contains(err.Error(), "service_name") {
+			t.Errorf("got %v after %s", err, time.Since(began))
+		}
+	})
+}
+
 func TestStoreThatCannotBeAskedLeavesTheKeyInService(t *testing.T) {
 	rotating(t, func(t *testing.T, server *pipes, store *shelf, s *credentials.Service) {
 		store.put("", "", errors.New("sealed"))

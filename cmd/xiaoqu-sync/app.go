@@ -34,13 +34,19 @@ type app struct {
 	stopAside []context.CancelFunc
 }
 
-func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
+// newApp makes what every verb has: its log, through which no secret gets.
+func (p *program) newApp(cfg *config.Config) *app {
 	a := &app{program: p, config: cfg, screen: newScreen(p.errOut), began: time.Now()}
 	p.redactor.Add(passwordOf(cfg.Database.URL))
 	a.log = p.logger(cfg, a.screen)
 	for _, w := range cfg.Warnings() {
 		a.log.Warn("configuration", zap.String("field", w.Field), zap.String("problem", w.Message), zap.String("hint", w.Hint))
 	}
+	return a
+}
+
+func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
+	a := p.newApp(cfg)
 	options := mirror.Options{
 		URL: cfg.Database.URL, Schema: cfg.Database.Schema, Application: "xiaoqu-sync",
 		MaxConns: int32(2*len(cfg.Names()) + 2), // a lease and a commit each, the run log, a spare

@@ -21,6 +21,9 @@ type answer interface {
 // warner is an answer that has something to add without having failed.
 type warner interface{ warnings() []string }
 
+// revealer is an answer that is asked for because of the secret in it.
+type revealer interface{ revealed() bool }
+
 // envelope is the one JSON form of every verb's answer (AgentUse).
 type envelope struct {
 	OK       bool       `json:"ok"`
@@ -121,7 +124,11 @@ func (p *program) printJSON(e envelope) {
 		fmt.Fprintf(p.errOut, "xiaoqu-sync: the answer cannot be written as JSON: %v\n", err)
 		return
 	}
-	fmt.Fprint(p.out, p.redactor.String(b.String()))
+	text := b.String()
+	if r, ok := e.Data.(revealer); !ok || !r.revealed() {
+		text = p.redactor.String(text)
+	}
+	fmt.Fprint(p.out, text)
 }
 
 // printable takes out what would move a terminal's cursor: texts of the remote

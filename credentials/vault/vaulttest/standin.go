@@ -215,6 +215,8 @@ func (b *backend) administer(r *http.Request, path string, body map[string]any) 
 		token := fmt.Sprintf("hvs.stand-in-wrapping-%d", b.serial)
 		b.wrapped[token] = map[string]any{"secret_id": id}
 		return map[string]any{"wrap_info": map[string]any{"token": token, "ttl": 60}}, fault{}
+	case path == "auth/token/create":
+		b.tokens[text(body["id"])] = &grant{policies: "sync"}
 	case path == "auth/token/revoke":
 		delete(b.tokens, text(body["token"]))
 	case strings.HasPrefix(path, "sys/internal/ui/mounts/"):
