@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	_ "time/tzdata" // Asia/Shanghai is the default also where no zone files are installed
 )
@@ -27,12 +28,31 @@ func run(ctx context.Context, args []string, env []string, out, errOut io.Writer
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	err := guarded(func() error { return root.ExecuteContext(ctx) })
 	var report *runError // which says by itself what was interrupted
 	if stop := (interruption{}); err != nil && !errors.As(err, &report) && asInterruption(ctx, &stop) {
 		err = stop
 	}
 	return p.finish(err)
+}
+
+// crash is a bug that ended a verb.
+type crash struct {
+	value any
+	stack []byte
+}
+
+func (c *crash) Error() string { return fmt.Sprintf("panic: %v\n%s", c.value, c.stack) }
+
+// guarded turns a panic into an error, so that its text goes out where secrets are
+// taken out of it: Go's own dump would quote the value as it is.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &crash{value: v, stack: debug.Stack()}
+		}
+	}()
+	return f()
 }
 
 // interruption is a signal that asked the program to end.
