@@ -290,3 +290,41 @@ func TestOptionsAreChecked(t *testing.T) {
 		})
 	}
 }
+
+// TestPolicyOfTheDeploymentSuffices does with the policy that operators install, and
+// without Vault's default one, all that the program does.
+func TestPolicyOfTheDeploymentSuffices(t *testing.T) {
+	t.Parallel()
+	s := vaulttest.Real(t)
+	role := s.AppRole(t, 2*time.Second, time.Hour)
+	policy, err := os.ReadFile("../../deploy/vault/policy.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Call(t, http.MethodPut, "sys/policies/acl/sync", map[string]any{"policy": string(policy)})
+	s.Call(t, http.MethodPost, "auth/approle/role/sync", map[string]any{"token_no_default_policy": true})
+	lent(t, s, 2*time.Second, time.Hour)
+	s.Put(t, "xiaoqu/prod", map[string]any{"open_key": "xqok-c4n4ry-1"})
+	s.Put(t, "xiaoqu/other", map[string]any{"open_key": "xqok-c4n4ry-2"})
+
+	c, _ := open(t, s, vault.Options{Auth: vault.AuthAppRole, RoleID: role, SecretID: credentials.NewSecret(s.SecretID(t))})
+	wantKey(t, c.Key("secret", "xiaoqu/prod", "open_key"), "xqok-c4n4ry-1", "1")
+	_, err = c.Key("secret", "xiaoqu/other", "open_key").Key(t.Context())
+	wantError(t, err, credentials.StoreRefused, "HTTP 403")
+	db := c.Database("database/creds/xiaoqu", "password")
+	if _, _, err := db.Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	during(t, c.Keep)
+	during(t, func(ctx context.Context) { db.Keep(ctx, func() {}) })
+	eventually(t, "token and lease are renewed", func() bool {
+		return s.Count("PUT auth/token/renew-self") > 0 && s.Count("PUT sys/leases/renew") > 0
+	})
+	if n := s.Count("PUT auth/approle/login"); n != 1 {
+		t.Errorf("%d logins: a right is missing", n)
+	}
+	c.Close(context.Background())
+	if c.Close(context.Background()); s.Count("PUT auth/token/revoke-self") != 2 {
+		t.Error("the login was not given back")
+	}
+}
