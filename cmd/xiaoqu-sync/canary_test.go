@@ -185,7 +185,7 @@ func (m *mine) peaceful(t *testing.T) {
 	for _, args := range []string{
 		"check", "migrate --dry-run", "migrate", "sync", "sync --strict", "status", "check", "rebuild users --dry-run",
 		"rebuild users --abort", "rebuild users", "verify", "purge --older-than 90d", "config validate", "config show",
-		"config schema", "version", "--help", "token --help",
+		"quarantine list", "quarantine replay", "config schema", "version", "--help", "token --help",
 	} {
 		m.do(t, args)
 	}
