@@ -64,7 +64,6 @@ var (
 )
 
 func credentialSettings() []setting {
-	vault := func(c *Config) *Vault { return &c.Credentials.Vault }
 	return []setting{
 		{
 			name: "credentials.source", env: true, def: SourceEnv,
@@ -77,6 +76,23 @@ func credentialSettings() []setting {
 			help: "For file: absolute path of the file that holds the key. For systemd: the credential's name in LoadCredential.",
 			set:  text(func(c *Config) *string { return &c.Credentials.File }, anyText),
 		},
+		{
+			name: "database.vault_path", env: true,
+			help: "Where Vault holds the database's login: secret/data/NAME, database/static-creds/ROLE or database/creds/ROLE. Empty: database.url has it.",
+			set:  text(func(c *Config) *string { return &c.Database.VaultPath }, optional(parseVaultPath)),
+		},
+		{
+			name: "database.vault_field", env: true, def: "password",
+			help:   "Field at database.vault_path with the password; the user is in username, if there is one.",
+			schema: map[string]any{"pattern": vaultField.String()},
+			set:    text(func(c *Config) *string { return &c.Database.VaultField }, parseVaultField),
+		},
+	}
+}
+
+func vaultSettings() []setting {
+	vault := func(c *Config) *Vault { return &c.Credentials.Vault }
+	return []setting{
 		{
 			name: "credentials.vault.mount", variableName: "XIAOQU_VAULT_MOUNT", env: true, def: "secret",
 			help:   "Mount of the KV engine, of version 1 or 2.",
@@ -124,17 +140,6 @@ func credentialSettings() []setting {
 			name: "credentials.vault.wait", variableName: "XIAOQU_VAULT_WAIT", env: true, kind: kindDuration, def: "60s",
 			help: "How long a start waits for Vault: 1s to 1h.",
 			set:  duration(func(c *Config) *time.Duration { return &vault(c).Wait }, time.Second, time.Hour),
-		},
-		{
-			name: "database.vault_path", env: true,
-			help: "Where Vault holds the database's login: secret/data/NAME, database/static-creds/ROLE or database/creds/ROLE. Empty: database.url has it.",
-			set:  text(func(c *Config) *string { return &c.Database.VaultPath }, optional(parseVaultPath)),
-		},
-		{
-			name: "database.vault_field", env: true, def: "password",
-			help:   "Field at database.vault_path with the password; the user is in username, if there is one.",
-			schema: map[string]any{"pattern": vaultField.String()},
-			set:    text(func(c *Config) *string { return &c.Database.VaultField }, parseVaultField),
 		},
 	}
 }
