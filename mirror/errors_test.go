@@ -256,7 +256,7 @@ func TestProbe(t *testing.T) {
 	})
 	t.Run("no right to write", func(t *testing.T) {
 		m := open(t, login(t, f, "grant usage on schema xiaoqu, xiaoqu_sync", "grant select on all tables in schema xiaoqu, xiaoqu_sync"))
-		probe(t, m, map[string]string{"rights": "INSERT on xiaoqu.users, INSERT on xiaoqu_sync.leases"})
+		probe(t, m, map[string]string{"rights": "INSERT on xiaoqu.users, INSERT on xiaoqu_sync.alerts, INSERT on xiaoqu_sync.leases"})
 	})
 	t.Run("no right to truncate", func(t *testing.T) {
 		m := open(t, login(t, f, "grant usage on schema xiaoqu, xiaoqu_sync", "grant select, insert, update on all tables in schema xiaoqu",
