@@ -11,17 +11,22 @@ import (
 // import; its tests may import the test tools and what tests adds as well.
 func house() drawing {
 	all := []string{
-		"agent", "agent/mcp", "agent/relay", "config", "credentials", "credentials/vault", "migrations", "mirror", "mirror/localpg", "mirror/views",
+		"agent", "agent/mcp", "agent/relay", "cmd/xiaoqu-sync/alert", "cmd/xiaoqu-sync/board", "cmd/xiaoqu-sync/metrics", "config", "credentials",
+		"credentials/vault", "migrations", "mirror", "mirror/localpg", "mirror/views",
 		"remote", "remote/remotetest", "sync",
 	}
 	return drawing{
 		module: "github.com/xiaoqu-sync/xiaoqu-sync",
 		rooms: map[string]room{
-			"":                {tests: all},
-			"cmd/xiaoqu-sync": {doors: []string{"config", "credentials", "credentials/vault", "migrations", "remote", "mirror", "mirror/views", "sync"}, tests: all},
-			"cmd/demo":        {doors: all, tests: all},
-			"config":          {},
-			"credentials":     {},
+			"": {tests: all},
+			"cmd/xiaoqu-sync": {doors: []string{
+				"cmd/xiaoqu-sync/alert",
+				"config", "credentials", "credentials/vault", "migrations", "remote", "mirror", "mirror/views", "sync",
+			}, tests: all},
+			"cmd/xiaoqu-sync/alert": {doors: []string{"credentials", "mirror", "sync"}},
+			"cmd/demo":              {doors: all, tests: all},
+			"config":                {},
+			"credentials":           {},
 			// Next door, so that who wants only a key or a redactor links no client of
 			// Vault; what it gives are the types of credentials.
 			"credentials/vault":           {doors: []string{"credentials"}},
@@ -43,7 +48,7 @@ func house() drawing {
 		// that one misreading can't cancel itself out.
 		toolless: []string{"remote/remotetest", "mirror/localpg"},
 		confined: []confinement{
-			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "docs/examples/go"}, []string{"sync", "cmd/xiaoqu-sync", "cmd/demo"}},
+			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "docs/examples/go"}, []string{"sync", "cmd/xiaoqu-sync", "cmd/xiaoqu-sync/alert", "cmd/demo"}},
 			{"github.com/modelcontextprotocol/go-sdk", []string{"remote"}, []string{"remote/remotetest"}},
 			{"github.com/hashicorp/vault", []string{"credentials/vault"}, nil},
 			{"github.com/robfig/cron", []string{"sync"}, nil},
