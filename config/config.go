@@ -19,6 +19,7 @@ type Config struct {
 	Log            Log
 	Credentials    Credentials
 	HTTP           HTTP
+	Alerts         Alerts
 
 	names    []string          // resources in the order they were given
 	origins  map[string]string // setting name to where its value came from

@@ -18,6 +18,7 @@ func (c *Config) Effective() []Setting {
 	for _, s := range settings() {
 		out = append(out, Setting{Name: s.name, Value: c.shown[s.name], Origin: c.origins[s.name]})
 	}
+	out = append(out, Setting{Name: targetsName, Value: c.Alerts.shown(), Origin: c.origins[targetsName]})
 	out = append(out, Setting{Name: resourcesName, Value: strings.Join(c.names, ","), Origin: c.origins[resourcesName]})
 	for _, name := range c.names {
 		r := c.Resources[name]
@@ -30,6 +31,18 @@ func (c *Config) Effective() []Setting {
 		}
 	}
 	return out
+}
+
+// shown are the targets by name, with what each one hears of.
+func (a Alerts) shown() string {
+	names := make([]string, len(a.Targets))
+	for i, t := range a.Targets {
+		names[i] = t.Name()
+		if len(t.Events) > 0 {
+			names[i] += " (" + strings.Join(t.Events, ", ") + ")"
+		}
+	}
+	return strings.Join(names, "; ")
 }
 
 func (c *Config) part(resource, name, value string) Setting {

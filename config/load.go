@@ -89,6 +89,7 @@ func (l *loader) defaults() {
 		l.cfg.tried[s.name] = false
 	}
 	l.setNames(defaultResources(), originDefault)
+	l.cfg.origins[targetsName] = originDefault
 }
 
 // setNames replaces the set of resources and keeps what is known of each.
@@ -137,6 +138,9 @@ func variablePlace(name string) place {
 func (l *loader) warnUnknown(vars map[string]string, known []string) {
 	// Secrets are read where they are used, the others by the tests' servers.
 	known = append(known, keyVariable, SecretIDVariable, "XIAOQU_TEST_DATABASE_URL", "XIAOQU_TEST_VAULT", "XIAOQU_PG_BINDIR")
+	for _, t := range l.cfg.Alerts.Targets { // read by cmd
+		known = append(known, t.URLEnv, t.SecretEnv)
+	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if slices.Contains(known, name) {
 			continue

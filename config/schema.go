@@ -21,6 +21,7 @@ func Schema() ([]byte, error) {
 		}
 		properties(section)[leaf] = s.property()
 	}
+	properties(child(root, "alerts"))["targets"] = targetsSchema()
 	properties(root)[resourcesName] = resourcesSchema()
 	b, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
@@ -106,4 +107,45 @@ func resourcesSchema() map[string]any {
 		"propertyNames":        map[string]any{"pattern": resourceName.String()},
 		"additionalProperties": one,
 	}
+}
+
+// targetsSchema has one closed form for each kind of receiver, since each takes
+// other keys.
+func targetsSchema() map[string]any {
+	return map[string]any{
+		"type": []string{"array", "null"}, "description": "Who is told when something is wrong.",
+		"items": map[string]any{"oneOf": []any{
+			targetSchema([]string{"json"}, true, true),
+			targetSchema([]string{"wecom"}, false, false),
+			targetSchema([]string{"dingtalk", "feishu"}, false, true),
+		}},
+	}
+}
+
+func targetSchema(kinds []string, plain, signed bool) map[string]any {
+	one := object("A receiver.")
+	variable := func(help string) map[string]any {
+		return map[string]any{"type": "string", "pattern": variableName.String(), "description": help}
+	}
+	file := func(help string) map[string]any {
+		return map[string]any{"type": "string", "minLength": 1, "not": map[string]any{"pattern": "://"}, "description": help}
+	}
+	p := properties(one)
+	p["kind"] = map[string]any{"enum": kinds, "description": "Form of the messages."}
+	p["url_env"], p["url_file"] = variable("Variable that holds the address."), file("File that holds the address.")
+	p["events"] = map[string]any{
+		"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"enum": alertEvents()},
+		"description": "What it hears of; all when left out.",
+	}
+	addresses := []any{map[string]any{"required": []string{"url_env"}}, map[string]any{"required": []string{"url_file"}}}
+	if plain {
+		p["url"] = map[string]any{"type": "string", "pattern": "^https?://[^?#@]+$", "description": "Address without anything secret in it."}
+		addresses = append(addresses, map[string]any{"required": []string{"url"}})
+	}
+	if signed {
+		p["secret_env"], p["secret_file"] = variable("Variable that holds the secret of the signature."), file("File that holds the secret of the signature.")
+		one["not"] = map[string]any{"required": []string{"secret_env", "secret_file"}}
+	}
+	one["required"], one["oneOf"] = []string{"kind"}, addresses
+	return one
 }

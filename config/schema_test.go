@@ -116,14 +116,20 @@ func TestTheSchemaAgreesWithLoad(t *testing.T) {
 		"credentials: {vault: {wait: soon}}":                                      false,
 		"credentials: {vault: {mount: a b}}":                                      false,
 	} {
-		content := []byte("base_url: https://crm.example.com\nservice_name: crm\n" + extra + "\n")
-		if err := s.Validate(document(t, content)); (err == nil) != ok {
-			t.Errorf("schema on %q: %v", extra, err)
-		}
-		ps := problems(t, config.Input{File: content, Env: environment()})
-		if (len(ps) == 0) != ok {
-			t.Errorf("Load on %q: %v", extra, ps)
-		}
+		agree(t, s, extra, ok)
+	}
+}
+
+// agree holds the schema and Load to the same verdict on a file with this added.
+func agree(t *testing.T, s *jsonschema.Schema, extra string, ok bool) {
+	t.Helper()
+	content := []byte("base_url: https://crm.example.com\nservice_name: crm\n" + extra + "\n")
+	if err := s.Validate(document(t, content)); (err == nil) != ok {
+		t.Errorf("schema on %q: %v", extra, err)
+	}
+	ps := problems(t, config.Input{File: content, Env: environment()})
+	if (len(ps) == 0) != ok {
+		t.Errorf("Load on %q: %v", extra, ps)
 	}
 }
 
@@ -144,7 +150,7 @@ func TestTheSchemaIsClosedEverywhere(t *testing.T) {
 
 func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 	c := load(t, config.Input{
-		Path: "c.yaml", File: []byte(minimal + "resources: {users: {list_key: rows}}\n"),
+		Path: "c.yaml", File: []byte(minimal + "resources: {users: {list_key: rows}}\nalerts: {targets: [{kind: wecom, url_env: ALERT, events: [halt, stale]}, {kind: json, url: 'https://a.example/x'}]}\n"),
 		Env: []string{"XIAOQU_SERVICE_NAME=other", "XIAOQU_VAULT_PATH=/crm/xiaoqu/", "XIAOQU_DATABASE_URL=postgres://app:pw@db/crm"}, Flags: map[string]string{"page-limit": "10"},
 	})
 	want := []config.Setting{
@@ -173,6 +179,11 @@ func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 		{Name: "http.listen", Value: "", Origin: "default"},
 		{Name: "log.level", Value: "auto", Origin: "default"},
 		{Name: "log.format", Value: "text", Origin: "default"},
+		{Name: "alerts.stale_after", Value: "2h0m0s", Origin: "default"},
+		{Name: "alerts.remind_after", Value: "4h0m0s", Origin: "default"},
+		{Name: "alerts.language", Value: "zh", Origin: "default"},
+		{Name: "alerts.name", Value: "", Origin: "default"},
+		{Name: "alerts.targets", Value: "wecom env ALERT (halt, stale); json https://a.example/x", Origin: "c.yaml:6"},
 		{Name: "resources", Value: "users", Origin: "c.yaml:5"},
 		{Name: "resources.users.schedule", Value: "@every 5m", Origin: "default"},
 		{Name: "resources.users.list_key", Value: "rows", Origin: "c.yaml:5"},

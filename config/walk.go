@@ -74,6 +74,8 @@ func (w *walker) section(n *yaml.Node, path string) {
 		switch {
 		case e.field == resourcesName:
 			w.resources(e.value)
+		case e.field == targetsName:
+			w.alertTargets(e.value)
 		case slices.Contains(w.children(path, true), e.name):
 			w.section(e.value, e.field)
 		default:
@@ -139,8 +141,11 @@ func (w *walker) children(path string, sections bool) []string {
 			out = append(out, name)
 		}
 	}
-	if path == "" && !sections {
+	switch {
+	case path == "" && !sections:
 		out = append(out, resourcesName)
+	case join(path, "targets") == targetsName && !sections:
+		out = append(out, "targets")
 	}
 	return out
 }
