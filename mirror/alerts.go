@@ -13,7 +13,7 @@ type AlertNote struct {
 	Over                    bool   // it has ended; nothing below counts then
 
 	Code, Detail, RequestID, Host string
-	Since                         time.Time // zero: now, by the database's clock
+	Since                         time.Time // zero: now, by the database's clock, and for what is on: what it was
 }
 
 // Alert is one thing that one target is to be told.
@@ -29,7 +29,8 @@ type Alert struct {
 }
 
 // A condition that comes back before its end was told goes on as if it had never
-// ended; while that end may be on the wire, it begins anew.
+// ended; while that end may be on the wire, it begins anew. A since that was given,
+// and so is not this moment, is the newest word.
 const raiseAlerts = `
 insert into {sync}.alerts as a (target, resource, class, code, detail, request_id, host, since, seen_at, due_at)
 select w.target, w.resource, w.class, w.code, w.detail, w.request_id, w.host, coalesce(w.since, now()), now(), now()
@@ -38,7 +39,7 @@ from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 order by 1, 2, 3
 on conflict (target, resource, class) do update set
     code = excluded.code, detail = excluded.detail, request_id = excluded.request_id, host = excluded.host, seen_at = excluded.seen_at,
-    since = case when a.ended_at is not null and a.claimed_until > now() then excluded.since else a.since end,
+    since = case when a.ended_at is not null and a.claimed_until > now() or excluded.since <> excluded.seen_at then excluded.since else a.since end,
     told_at = case when a.ended_at is not null and a.claimed_until > now() then null else a.told_at end,
     due_at = case when a.ended_at is null then a.due_at
                   when a.claimed_until > now() or a.told_at is null then now()
@@ -190,10 +191,12 @@ type Overdue struct {
 	Resource string
 	Since    time.Time // as of when its data is, or when the first attempt at it began
 	Never    bool      // it was never complete
+	Lagging  bool      // rounds end well, and the cut-off that the remote names is as old as that
 }
 
 const readOverdue = `
-select w.resource, coalesce(s.complete_cutoff_at, s.last_success_at, f.started_at), s.last_success_at is null
+select w.resource, coalesce(s.complete_cutoff_at, s.last_success_at, f.started_at), s.last_success_at is null,
+       coalesce(s.last_success_at >= now() - pg_catalog.make_interval(secs => $2::float8), false)
 from unnest($1::text[]) with ordinality as w (resource, n)
 left join {sync}.state s on s.resource = w.resource
 left join lateral (
@@ -213,7 +216,7 @@ func (m *Mirror) Overdue(ctx context.Context, resources []string, age time.Durat
 		return nil, fail(op, err)
 	}
 	old, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Overdue, err error) {
-		err = row.Scan(&o.Resource, &o.Since, &o.Never)
+		err = row.Scan(&o.Resource, &o.Since, &o.Never, &o.Lagging)
 		o.Since = o.Since.UTC()
 		return o, err
 	})

@@ -91,6 +91,28 @@ func TestAConditionIsToldOnceThenAgainThenItsEnd(t *testing.T) {
 	}
 }
 
+func TestSinceIsTheFirstMomentUnlessItIsGiven(t *testing.T) {
+	f := setUp(t)
+	note := func(since time.Time) {
+		t.Helper()
+		if err := f.NoteAlerts(t.Context(), []mirror.AlertNote{{Target: "robot", Resource: "users", Class: "stale", Since: since}}, remind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const read = "select since from xiaoqu_sync.alerts"
+	note(time.Time{})
+	first := value[time.Time](t, f, read)
+	note(time.Time{})
+	if again := value[time.Time](t, f, read); !again.Equal(first) {
+		t.Errorf("%s became %s", first, again)
+	}
+	given := timeAt(t, "2026-09-01T08:00:00Z")
+	note(given)
+	if got := value[time.Time](t, f, read); !got.Equal(given) {
+		t.Errorf("since %s", got)
+	}
+}
+
 func TestAnEndThatNobodyNeedsIsNotTold(t *testing.T) {
 	f := setUp(t)
 	f.notice(t, "+halt users")
@@ -182,7 +204,7 @@ func TestOverdue(t *testing.T) {
 		}
 		var texts []string
 		for _, o := range old {
-			texts = append(texts, fmt.Sprintf("%s %t %s", o.Resource, o.Never, time.Since(o.Since).Round(time.Hour)))
+			texts = append(texts, fmt.Sprintf("%s %t %t %s", o.Resource, o.Never, o.Lagging, time.Since(o.Since).Round(time.Hour)))
 		}
 		return strings.Join(texts, ", ")
 	}
@@ -196,7 +218,11 @@ func TestOverdue(t *testing.T) {
 	}
 	f.exec(t, `insert into xiaoqu_sync.state (resource, last_success_at, complete_cutoff_at) values
 		('users', now() - interval '1 hour', now() - interval '5 hours'), ('contracts', now() - interval '1 hour', null)`)
-	if got := list(); got != "users false 5h0m0s, properties true 3h0m0s" {
+	if got := list(); got != "users false true 5h0m0s, properties true false 3h0m0s" {
+		t.Errorf("overdue: %s", got)
+	}
+	f.exec(t, "update xiaoqu_sync.state set last_success_at = last_success_at - interval '4 hours'")
+	if got := list(); got != "users false false 5h0m0s, contracts false false 5h0m0s, properties true false 3h0m0s" {
 		t.Errorf("overdue: %s", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/xiaoqu-sync/xiaoqu-sync/cmd/xiaoqu-sync/alert"
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials/vault"
@@ -28,6 +29,7 @@ type app struct {
 	mirror  *mirror.Mirror
 	tokens  *credentials.Service // nil until a verb asks for the remote
 	client  *remote.Client       // nil until a verb asks for it
+	alerts  *alert.Alerter       // likewise
 	began   time.Time
 
 	aside     errgroup.Group

@@ -73,12 +73,15 @@ func classify(err error) failure {
 		run      *runError
 		strict   quarantinedError
 		unfit    checkError
+		unheard  unheardError
 	)
 	switch {
 	case errors.As(err, &run):
 		return run.failure()
 	case errors.As(err, &unfit):
 		return unfit.failure()
+	case errors.As(err, &unheard):
+		return unheard.failure()
 	case errors.As(err, &stop):
 		f.exit, f.code, f.retryable = exitSignal+int(stop.signal), "INTERRUPTED", true
 	case errors.As(err, &problems):

@@ -73,6 +73,8 @@ func (p *program) validate(ctx context.Context, _ []string) (answer, error) {
 	if _, err := p.keySource(cfg, nil).Key(ctx); err != nil {
 		valid.notes = append(valid.notes, config.Problem{Field: "credentials.source", Message: err.Error()})
 	}
+	_, lacking := p.alertTargets(cfg)
+	valid.notes = append(valid.notes, lacking...)
 	return valid, nil
 }
 

@@ -100,5 +100,8 @@ func (a *app) local(ctx context.Context, names []string, wait time.Duration,
 	if err != nil {
 		return syncReport{}, err
 	}
+	if _, err := a.alerter(); err != nil {
+		return syncReport{}, err
+	}
 	return a.run(ctx, nil, resources, wait, task)
 }

@@ -46,9 +46,12 @@ func (a *app) work(ctx context.Context, names []string, wait time.Duration,
 	if err != nil {
 		return syncReport{}, err
 	}
+	if _, err := a.alerter(); err != nil {
+		return syncReport{}, err
+	}
 	client, err := a.remote(ctx, credentials.DefaultGrace)
 	if err != nil {
-		return syncReport{}, err
+		return syncReport{}, a.tellOfAll(ctx, resources, err)
 	}
 	return a.run(ctx, client, resources, wait, task)
 }
@@ -58,7 +61,7 @@ func (a *app) run(ctx context.Context, source sync.Source, resources []string, w
 	task func(*sync.Engine, context.Context, []string) []sync.Outcome,
 ) (syncReport, error) {
 	if err := a.prepare(ctx, resources); err != nil {
-		return syncReport{}, err
+		return syncReport{}, a.tellOfAll(ctx, resources, err)
 	}
 	line := a.progressLine(resources)
 	engine := sync.NewEngine(source, a.mirror, sync.Options{
@@ -68,6 +71,7 @@ func (a *app) run(ctx context.Context, source sync.Source, resources []string, w
 	})
 	outcomes := task(engine, ctx, resources)
 	line.clear()
+	a.tell(ctx, outcomes)
 	return syncReport{Resources: outcomes, notes: a.vaultTrouble()}, nil
 }
 

@@ -218,8 +218,11 @@ func (a *Alerter) look(ctx context.Context) error {
 		n := mirror.AlertNote{Resource: r, Class: string(Stale), Over: true}
 		if o, ok := old[r]; ok {
 			n = mirror.AlertNote{Resource: r, Class: string(Stale), Code: codeStale, Since: o.Since, Host: a.opts.Host}
-			if o.Never {
+			switch {
+			case o.Never:
 				n.Code = codeNever
+			case o.Lagging:
+				n.Code = codeLagging
 			}
 		}
 		notes = append(notes, n)

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func read(o sync.Outcome, judge func(error) Cause) map[condition]state {
 		return found // the last two are mistakes of somebody who sits there and reads the answer
 	}
 	c := judge(o.Err)
-	s := state{on: true, code: c.Code, requestID: c.RequestID}
+	s := state{on: true, code: c.Code, requestID: cmp.Or(c.RequestID, o.RequestID)}
 	class := Halt
 	switch {
 	case o.Result == sync.Held:

@@ -16,6 +16,7 @@ const (
 	eventVersion = "1.0"
 	codeStale    = "STALE"
 	codeNever    = "NEVER_COMPLETE"
+	codeLagging  = "CUTOFF_OLD"
 
 	maxValue = 120 // characters of a value that is not ours
 	maxNames = 10  // resources that a message names
@@ -25,7 +26,7 @@ const (
 // docs/alerts.md.
 type Event struct {
 	SchemaVersion string     `json:"schema_version"`
-	ID            string     `json:"id"` // the same however often it is sent
+	ID            string     `json:"id"` // the same when it is sent again because its answer was lost
 	Class         Class      `json:"class"`
 	Reminder      bool       `json:"reminder"` // it was told before and goes on
 	Instance      string     `json:"instance"`

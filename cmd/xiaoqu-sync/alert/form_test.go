@@ -164,6 +164,7 @@ func TestTheRobotOfFeishu(t *testing.T) {
 func TestTheTextsOfEveryClassAndCode(t *testing.T) {
 	w := newWorld(t)
 	w.exec(t, `insert into xiaoqu_sync.state (resource, last_success_at) values ('contracts', now() - interval '3 hours')`)
+	w.exec(t, `insert into xiaoqu_sync.state (resource, last_success_at, complete_cutoff_at) values ('users', now(), now() - interval '3 hours')`)
 	w.exec(t, `insert into xiaoqu_sync.runs (resource, mode, started_at) values ('properties', 'first', now() - interval '5 hours')`)
 	steps := [][]sync.Outcome{
 		{held("users"), drifted("contracts"), fails("properties", "UNAUTHENTICATED"), fails("users", "INTERNAL")},

@@ -44,6 +44,10 @@ func english() texts {
 
 func englishCodes() map[string]wording {
 	return map[string]wording{
+		codeLagging: {
+			what: "Syncs end well, and yet Xiaoqu gives the data as of {since}, longer ago than {limit}.",
+			next: "Ask Xiaoqu's support whether its snapshots lag or its clock is wrong; look at the database server's clock too.",
+		},
 		codeNever: {
 			what:    "The first sync began at {since} and is not complete after more than {limit}.",
 			meaning: "The tables hold a part of the data only and do not pass for all of it.",

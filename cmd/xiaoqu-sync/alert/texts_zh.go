@@ -44,6 +44,10 @@ func chinese() texts {
 
 func chineseCodes() map[string]wording {
 	return map[string]wording{
+		codeLagging: {
+			what: "同步成功，但小趣给出的数据截止时间是 {since}，已经超过 {limit}。",
+			next: "请小趣支持检查快照是否滞后、时钟是否准确；也检查数据库服务器的时钟。",
+		},
 		codeNever: {
 			what:    "自 {since} 开始第一次同步，超过 {limit} 仍未完成。",
 			meaning: "表里只有一部分数据，不能当作全部使用。",
