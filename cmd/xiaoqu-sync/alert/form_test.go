@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/cmd/xiaoqu-sync/alert"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
@@ -117,6 +119,40 @@ func TestThePlainEvent(t *testing.T) {
 	d := newWorld(t).one(t, alert.JSON)
 	decode(t, d)
 	sameAsGolden(t, "json.golden", indented(t, d.body))
+}
+
+func TestTheDocumentedSchemaHoldsForEveryEvent(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("../../../docs/alert-event.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	a := w.alerter(t)
+	w.exec(t, `insert into xiaoqu_sync.state (resource, last_success_at) values ('contracts', now() - interval '3 hours')`)
+	w.after(t, a) // of old data, so that a reminder can follow
+	w.later(t, "5 hours")
+	a.Observe(t.Context(), []sync.Outcome{held("users"), drifted("contracts"), fails("properties", "UNAUTHENTICATED"), fails("users", "MALFORMED")})
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.Observe(t.Context(), []sync.Outcome{ends("users", sync.Synced, "rebuild")})
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.Test(t.Context())
+	got := w.receiver.drain()
+	for _, d := range got {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(d.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(doc); err != nil {
+			t.Errorf("%s: %v", d.body, err)
+		}
+	}
+	if len(got) != 7 {
+		t.Errorf("%d events, want a reminder, four troubles, one end and a test", len(got))
+	}
 }
 
 func TestTheRobotOfWeCom(t *testing.T) {
