@@ -161,7 +161,7 @@ func TestATargetHearsOnlyWhatItAskedFor(t *testing.T) {
 	target := w.receiver.target(alert.JSON)
 	target.Events = []alert.Class{alert.Halt}
 	a := w.alerter(t, target)
-	if got := w.after(t, a, fails("users", "MALFORMED"), held("contracts")); got != "halt users" {
+	if got := w.after(t, a, fails("users", "MALFORMED"), held("contracts")); got != "halt users" || strings.Contains(w.rows(t), "held") {
 		t.Errorf("told %q", got)
 	}
 	if got := w.after(t, a, ends("users", sync.Synced, "incremental"), ends("contracts", sync.Aborted, "abort")); got != "" {
