@@ -4,7 +4,7 @@ TOOLS := $(CURDIR)/.tools
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt vet lint rooms test pooled race bench demo build vaultdev
+.PHONY: help check fmt vet lint rooms test pooled race bench demo build vaultdev package
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,12 @@ demo: ## see it work: simulator, PostgreSQL, two syncs
 
 build: ## bin/xiaoqu-sync, stripped
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/xiaoqu-sync ./cmd/xiaoqu-sync
+
+package: build ## dist: Debian package (needs nfpm), image, bill of materials
+	mkdir -p dist
+	XIAOQU_VERSION=0.0.0~devel GOARCH=$$(go env GOARCH) XIAOQU_BINARY=bin/xiaoqu-sync nfpm package -f deploy/nfpm.yaml -p deb -t dist/
+	rm -rf dist/oci
+	go run -C deploy/tools ./image -out ../../dist/oci -archive ../../dist/image.tar -sbom ../../dist/xiaoqu-sync.cdx.json ../../bin/xiaoqu-sync
 
 $(LINT):
 	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
