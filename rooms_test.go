@@ -42,7 +42,7 @@ func house() drawing {
 			"agent":                       {},
 			"agent/mcp":                   {doors: []string{"agent"}},
 			"agent/relay":                 {doors: []string{"agent"}},
-			"deploy":                      {},
+			"deploy":                      {tests: []string{"config"}},
 		},
 		testTools: []string{"remote/remotetest", "mirror/localpg", "credentials/vault/vaulttest"},
 		// The simulator and what checks it are written from the contract alone, so
