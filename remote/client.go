@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ type Options struct {
 	Timeout  time.Duration     // per call, handshake apart; 0: 30 s
 	MaxBytes int64             // per answer, decompressed; 0: 32 MiB
 	Logger   *zap.Logger       // nil: none. One line per tool call, at debug level
-	Version  string            // our own version, told to the server
+	Version  string            // our own version, told to the server; "": devel
 	ListKeys map[string]string // resource to the name of its list, for pages with several arrays of objects
 	HTTP     http.RoundTripper // nil: a pool of the client's own
 }
@@ -99,7 +100,8 @@ func New(o Options) (*Client, error) {
 	if c.base == nil {
 		c.base = newBase(c.timeout)
 	}
-	c.sdk = mcp.NewClient(&mcp.Implementation{Name: "xiaoqu-sync", Version: o.Version}, &mcp.ClientOptions{
+	version := cmp.Or(o.Version, "devel") // the protocol wants one
+	c.sdk = mcp.NewClient(&mcp.Implementation{Name: "xiaoqu-sync", Version: version}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},                  // none: we offer no roots
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would repeat a call by itself
 	})

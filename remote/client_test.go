@@ -59,10 +59,12 @@ func TestInitializeOffersNothingAndAsksForThePinnedProtocol(t *testing.T) {
 			result(w, m, `{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
 		}
 	})
-	if _, err := client(t, s.URL+"/", nil).Tools(t.Context()); err != nil {
+	unversioned := func(o *remote.Options) { o.Version = "" } // which the protocol does not allow
+	if _, err := client(t, s.URL+"/", unversioned).Tools(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(sent, `"protocolVersion":"2025-06-18"`) || !strings.Contains(sent, `"capabilities":{}`) {
+	if !strings.Contains(sent, `"protocolVersion":"2025-06-18"`) || !strings.Contains(sent, `"capabilities":{}`) ||
+		!strings.Contains(sent, `"version":"devel"`) {
 		t.Errorf("sent %s", sent)
 	}
 }
