@@ -4,10 +4,11 @@ TOOLS := $(CURDIR)/.tools
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt vet lint rooms test pooled race bench demo build vaultdev package
+.PHONY: help check fmt vet lint rooms test pooled race conformance bench demo build vaultdev package
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s
+", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: fmt vet lint rooms ## all that needs no database: fmt, vet, lint, rooms
 
@@ -34,6 +35,9 @@ vaultdev: ## a real Vault for the tests, built into the user's cache (minutes, o
 
 race: ## all tests under the race detector
 	go test -race ./...
+
+conformance: ## the MCP authors' own suite against client and simulator (needs npm)
+	.ci/conformance
 
 bench: ## all benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

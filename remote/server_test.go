@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,12 @@ import (
 	"go.uber.org/zap"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asClient) != "" {
+		os.Exit(beClient())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	canaryToken  = "xqak-canary-7f3a"
