@@ -137,6 +137,13 @@ func (s *server) seen() string {
 	return strings.Join(s.methods, " ")
 }
 
+// forget drops what the server remembers.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests, s.methods = nil, nil
+}
+
 const okPage = `{"content":[],"structuredContent":{"schema_version":2,"request_id":"r_1","data":` +
 	`{"users":[{"id":1}],"has_more":false,"next_sync_token":"t1","snapshot_id":"s1","data_cutoff_at":"2026-09-15T00:00:00Z"}}}`
 
