@@ -98,7 +98,7 @@ func New(o Options) (*Client, error) {
 		c.log = zap.NewNop()
 	}
 	if c.base == nil {
-		c.base = newBase(c.timeout)
+		c.base = newBase()
 	}
 	version := cmp.Or(o.Version, "devel") // the protocol wants one
 	c.sdk = mcp.NewClient(&mcp.Implementation{Name: "xiaoqu-sync", Version: version}, &mcp.ClientOptions{

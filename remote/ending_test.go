@@ -26,11 +26,13 @@ func TestDeadlinePerCallKeepsTheSession(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		},
+		"in the resumption": stream("id: 7\nretry: 1\ndata: \n\n"),
 	}
 	for name, h := range hang {
 		t.Run(name, func(t *testing.T) {
 			n.Store(0)
 			s := serve(t, func(s *server) {
+				s.resume = hang["before the headers"]
 				s.answer = func(w http.ResponseWriter, r *http.Request, m message) {
 					if n.Add(1) == 1 {
 						h(w, r, m)
@@ -39,8 +41,7 @@ func TestDeadlinePerCallKeepsTheSession(t *testing.T) {
 					result(w, m, okPage)
 				}
 			})
-			c := client(t, s.URL, func(o *remote.Options) { o.Timeout = 250 * time.Millisecond; o.HTTP = http.DefaultTransport })
-			defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+			c := client(t, s.URL, func(o *remote.Options) { o.Timeout = 250 * time.Millisecond })
 			_, err := c.Changes(t.Context(), users())
 			var e *remote.Error
 			if !errors.As(err, &e) || e.Code != remote.Unreachable || !strings.Contains(err.Error(), "no answer within 250ms") {

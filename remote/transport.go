@@ -191,15 +191,14 @@ func head(resp *http.Response) answer {
 	return a
 }
 
-// newBase makes the client's own connection pool: one host, modern TLS, and no answer without end before its first byte.
-// Compression is left to net/http, which undoes it before the bytes are counted.
-func newBase(timeout time.Duration) *http.Transport {
+// newBase makes the client's own connection pool: one host and modern TLS. How long an answer may take is the call's own
+// deadline alone. Compression is left to net/http, which undoes it before the bytes are counted.
+func newBase() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    10 * time.Second,
-		ResponseHeaderTimeout:  timeout,
 		IdleConnTimeout:        90 * time.Second,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,
