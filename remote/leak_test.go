@@ -173,7 +173,7 @@ func TestAThousandFaultsLeakNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := stand(pool)
-	order := rand.New(rand.NewPCG(1, 1)).Perm(faults) //nolint:gosec // a shuffle
+	order := rand.New(rand.NewPCG(1, 1)).Perm(faults)
 	meet(t, c, order, len(all))
 	if !within(5*time.Second, func() bool { return clean() == nil }) {
 		t.Error("no call succeeds afterwards")
