@@ -15,6 +15,8 @@ type Config struct {
 	PageLimit   int            // records a page, 1 to 200
 	TimeZone    *time.Location // for schedules and for times without a zone
 
+	// ScheduleJitter is how long after its moment a scheduled run may begin.
+	ScheduleJitter time.Duration
 	RequestTimeout time.Duration // for one call of the remote
 	Log            Log
 	Credentials    Credentials

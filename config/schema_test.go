@@ -175,6 +175,7 @@ func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 		{Name: "request_timeout", Value: "30s", Origin: "default"},
 		{Name: "page_limit", Value: "10", Origin: "flag --page-limit"},
 		{Name: "time_zone", Value: "Asia/Shanghai", Origin: "default"},
+		{Name: "schedule_jitter", Value: "30s", Origin: "default"},
 		{Name: "rebuild.max_delete_ratio", Value: "0.3", Origin: "default"},
 		{Name: "http.listen", Value: "", Origin: "default"},
 		{Name: "log.level", Value: "auto", Origin: "default"},

@@ -104,6 +104,11 @@ func behaviourSettings() []setting {
 			set:    setTimeZone,
 		},
 		{
+			name: "schedule_jitter", kind: kindDuration, def: "30s",
+			help: "A run begins up to this much after its moment, and at most a tenth of the time to the next: 0s to 1h.",
+			set:  duration(func(c *Config) *time.Duration { return &c.ScheduleJitter }, 0, time.Hour),
+		},
+		{
 			name: "rebuild.max_delete_ratio", kind: kindNumber, def: "0.3",
 			help:   "A rebuild that would delete a larger share of the live rows is held.",
 			schema: map[string]any{"minimum": 0, "maximum": 1},

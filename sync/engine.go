@@ -31,16 +31,18 @@ type Options struct {
 	KeyVersion func() string
 }
 
-// Engine runs rounds. It keeps no state between two of them.
+// Engine runs rounds. Between two of them it remembers nothing that a new one
+// could not find out.
 type Engine struct {
 	source Source
 	mirror Mirror
 	opts   Options
+	memory memory
 }
 
 // NewEngine wires an engine; it owns none of its parts.
 func NewEngine(source Source, m Mirror, o Options) *Engine {
-	return &Engine{source: source, mirror: m, opts: o}
+	return &Engine{source: source, mirror: m, opts: o, memory: newMemory()}
 }
 
 // task is what to do with a resource that this worker holds.
@@ -49,6 +51,10 @@ type task struct {
 	local  bool   // the remote is not asked
 	do     func(*job, context.Context) error
 	result Result // when do succeeded
+	// moments: those of a timetable. What had a complete round since its own is
+	// left alone.
+	moments map[string]time.Time
+	ended   func(Outcome) // may be nil; called from several goroutines
 }
 
 // Sync brings the resources up to date, side by side, and returns one outcome
@@ -57,6 +63,18 @@ type task struct {
 // resource that needs a rebuild is rebuilt.
 func (e *Engine) Sync(ctx context.Context, resources []string) []Outcome {
 	return e.each(ctx, resources, task{do: (*job).sync, result: Synced})
+}
+
+// SyncDue is Sync for a timetable: a resource that had a complete round since
+// its moment is left alone, so that of several replicas one works. ended is told
+// of each outcome as soon as its resource is free again, from several goroutines.
+func (e *Engine) SyncDue(ctx context.Context, due []Due, ended func(Outcome)) []Outcome {
+	t := task{do: (*job).sync, result: Synced, moments: map[string]time.Time{}, ended: ended}
+	names := make([]string, len(due))
+	for i, d := range due {
+		names[i], t.moments[d.Resource] = d.Resource, d.Moment
+	}
+	return e.each(ctx, names, t)
 }
 
 // Rebuild makes the mirror of the resources anew, or goes on with a rebuild
@@ -111,11 +129,12 @@ func (e *Engine) each(ctx context.Context, resources []string, t task) []Outcome
 			if err == nil {
 				err = guard(func() error { return e.work(ctx, s, t, tenant) })
 			}
-			e.signOut(ctx, s, t, err)
-			return nil
+			return guard(func() error { e.signOut(ctx, s, t, err); return nil })
 		})
 	}
-	_ = g.Wait() // each seat's error is in its outcome
+	if err := g.Wait(); err != nil { // each seat's own error is in its outcome
+		e.opts.Logger.Error("a run's end could not be told", zap.Error(err))
+	}
 	return outcomes
 }
 
@@ -126,12 +145,16 @@ func (e *Engine) preflight(ctx context.Context, seats []*seat) (verdicts map[str
 	for i, s := range seats {
 		names[i] = s.job.resource
 	}
-	known, err := e.mirror.Tenant(ctx)
-	if err == nil {
-		var id remote.Identity
-		if id, verdicts, err = e.present(ctx, known, names); err == nil {
-			return verdicts, id.TenantID
+	var id remote.Identity
+	err := guard(func() error {
+		known, err := e.mirror.Tenant(ctx)
+		if err == nil {
+			id, verdicts, err = e.present(ctx, known, names)
 		}
+		return err
+	})
+	if err == nil {
+		return verdicts, id.TenantID
 	}
 	verdicts = make(map[string]error, len(names))
 	for _, n := range names {

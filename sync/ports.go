@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
@@ -39,6 +40,9 @@ type Desk interface {
 	BeginRun(ctx context.Context, r mirror.Run) (int64, error)
 	// EndRun closes it with its outcome and counters.
 	EndRun(ctx context.Context, r mirror.Run) error
+	// Ages tells how long ago each resource's last complete round ended; one
+	// that never had one is not in it.
+	Ages(ctx context.Context, resources []string) (map[string]time.Duration, error)
 	// Tenant is the tenant that the mirror was filled from, "" when unknown.
 	Tenant(ctx context.Context) (string, error)
 }

@@ -93,11 +93,7 @@ func (e *Engine) present(ctx context.Context, tenant string, resources []string)
 	if err := Vet(id, tenant); err != nil {
 		return id, nil, err
 	}
-	var tools []string
-	err = c.call(ctx, 0, func(ctx context.Context, _ int) (err error) {
-		tools, err = e.source.Tools(ctx)
-		return err
-	})
+	tools, err := e.offered(ctx, c, resources)
 	if err != nil {
 		return id, nil, err
 	}
@@ -106,4 +102,22 @@ func (e *Engine) present(ctx context.Context, tenant string, resources []string)
 		verdicts[r] = VetTool(tools, r)
 	}
 	return id, verdicts, nil
+}
+
+// offered are the tools that the token may call. They are asked for once, and
+// again when one is missing or the remote refused a call: who the token belongs
+// to is asked before every scan (contract §6), what it may do the calls show.
+func (e *Engine) offered(ctx context.Context, c *caller, resources []string) ([]string, error) {
+	if tools := e.memory.known(); !slices.ContainsFunc(resources, func(r string) bool { return VetTool(tools, r) != nil }) {
+		return tools, nil
+	}
+	var tools []string
+	err := c.call(ctx, 0, func(ctx context.Context, _ int) (err error) {
+		tools, err = e.source.Tools(ctx)
+		return err
+	})
+	if err == nil {
+		e.memory.learn(tools)
+	}
+	return tools, err
 }

@@ -25,26 +25,57 @@ type seat struct {
 	out   *Outcome
 }
 
+// errServed: the resource had the round that was due, by another worker.
+var errServed = errors.New("sync: another worker has brought the resource up to date")
+
 // signIn takes the leases and opens the runs. What it could not take is
 // already settled in outcomes.
 func (e *Engine) signIn(ctx context.Context, resources []string, t task, outcomes []Outcome) []*seat {
 	var seats []*seat
 	for i, r := range resources {
-		outcomes[i].Resource = r
-		s, err := e.sit(ctx, r, t, &outcomes[i])
-		var held *mirror.HeldError
-		switch {
-		case errors.As(err, &held):
-			outcomes[i].Result, outcomes[i].Holder = SteppedAside, &held.Holder
-			e.opts.Logger.Info("another worker holds the resource; stepping aside", zap.String("resource", r),
-				zap.String("host", held.Holder.Host), zap.Int("pid", held.Holder.PID), zap.Time("since", held.Holder.Since))
-		case err != nil:
-			outcomes[i].Result, outcomes[i].Err = settle(ctx, err, t), err
-		default:
+		out := &outcomes[i]
+		out.Resource = r
+		var s *seat
+		err := guard(func() (err error) {
+			s, err = e.sit(ctx, r, t, out)
+			return err
+		})
+		if err == nil {
 			seats = append(seats, s)
+			continue
 		}
+		e.turnAway(ctx, t, out, err)
 	}
 	return seats
+}
+
+// turnAway settles a resource that this worker did not get. In a timetable
+// stepping aside is what a replica does all day, and not worth a line.
+func (e *Engine) turnAway(ctx context.Context, t task, out *Outcome, err error) {
+	log, level := e.opts.Logger.With(zap.String("resource", out.Resource)), zap.InfoLevel
+	if t.moments != nil {
+		level = zap.DebugLevel
+	}
+	var held *mirror.HeldError
+	switch {
+	case errors.Is(err, errServed):
+		out.Result = SteppedAside
+		log.Log(level, "another worker has had the run that was due; stepping aside")
+	case errors.As(err, &held):
+		out.Result, out.Holder = SteppedAside, &held.Holder
+		log.Log(level, "another worker holds the resource; stepping aside",
+			zap.String("host", held.Holder.Host), zap.Int("pid", held.Holder.PID), zap.Time("since", held.Holder.Since))
+	default:
+		out.Result, out.Err = settle(ctx, err, t), err
+		logEnd(log, *out, e.memory.note(out.Resource, out.Result, err))
+	}
+	t.tell(*out)
+}
+
+func (t task) tell(o Outcome) {
+	if t.ended != nil {
+		t.ended(o)
+	}
 }
 
 func (e *Engine) sit(ctx context.Context, resource string, t task, out *Outcome) (*seat, error) {
@@ -61,23 +92,40 @@ func (e *Engine) sit(ctx context.Context, resource string, t task, out *Outcome)
 			spoke: time.Now(),
 		},
 	}
-	if j.at, err = e.mirror.Checkpoint(ctx, resource); err == nil {
-		out.Mode = t.mode
-		if out.Mode == "" {
-			out.Mode = mode(j.at)
-		}
-		j.run = mirror.Run{
-			Resource: resource, Mode: out.Mode, Host: e.opts.Holder.Host, PID: e.opts.Holder.PID, StartedAt: time.Now(),
-		}
-		j.run.ID, err = e.mirror.BeginRun(ctx, j.run)
-	}
-	if err != nil {
+	if err := guard(func() error { return e.open(ctx, j, t, out) }); err != nil {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOutTime)
 		defer cancel()
 		lease.Release(last)
 		return nil, err
 	}
 	return &seat{lease: lease, job: j, out: out}, nil
+}
+
+// open begins the run of a resource whose lease is taken.
+func (e *Engine) open(ctx context.Context, j *job, t task, out *Outcome) error {
+	if moment, scheduled := t.moments[j.resource]; scheduled {
+		ages, err := e.mirror.Ages(ctx, []string{j.resource})
+		if err != nil {
+			return err
+		}
+		if age, ever := ages[j.resource]; ever && !time.Now().Add(-age).Before(moment) {
+			return errServed
+		}
+	}
+	at, err := e.mirror.Checkpoint(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	j.at = at
+	out.Mode = t.mode
+	if out.Mode == "" {
+		out.Mode = mode(at)
+	}
+	j.run = mirror.Run{
+		Resource: j.resource, Mode: out.Mode, Host: e.opts.Holder.Host, PID: e.opts.Holder.PID, StartedAt: time.Now(),
+	}
+	j.run.ID, err = e.mirror.BeginRun(ctx, j.run)
+	return err
 }
 
 // lease takes the resource's lease, and waits for it as long as it may.
@@ -128,30 +176,41 @@ func (e *Engine) signOut(ctx context.Context, s *seat, t task, err error) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOutTime)
 	defer cancel()
-	if endErr := e.mirror.EndRun(last, j.run); endErr != nil {
+	endErr := guard(func() error { return e.mirror.EndRun(last, j.run) })
+	s.lease.Release(last)
+	switch {
+	case errors.As(endErr, new(*PanicError)):
+		out.Result, out.Err = Failed, endErr
+	case endErr != nil:
 		j.log.Warn("the run log could not be closed; the next start will", zap.Error(endErr))
 	}
-	s.lease.Release(last)
-	s.logEnd()
+	logEnd(j.log, *out, e.memory.note(out.Resource, out.Result, out.Err))
+	t.tell(*out)
 }
 
-func (s *seat) logEnd() {
+// logEnd says how a run ended. A failure is an error once, and a warning while
+// it lasts.
+func logEnd(log *zap.Logger, out Outcome, again bool) {
 	fields := []zap.Field{
-		zap.String("result", string(s.out.Result)), zap.String("mode", s.out.Mode), zap.Int64("pages", s.out.Pages),
-		zap.Int64("received", s.out.Counts.Received), zap.Int64("stored", s.out.Counts.Stored()),
-		zap.Int64("unchanged", s.out.Counts.Unchanged), zap.Int64("quarantined", s.out.Counts.Quarantined),
-		zap.Float64("seconds", s.out.Seconds), zap.String("request_id", s.out.RequestID),
+		zap.String("result", string(out.Result)), zap.String("mode", out.Mode), zap.Int64("pages", out.Pages),
+		zap.Int64("received", out.Counts.Received), zap.Int64("stored", out.Counts.Stored()),
+		zap.Int64("unchanged", out.Counts.Unchanged), zap.Int64("quarantined", out.Counts.Quarantined),
+		zap.Float64("seconds", out.Seconds), zap.String("request_id", out.RequestID),
 	}
 	var p *PanicError
-	if errors.As(s.out.Err, &p) {
+	if errors.As(out.Err, &p) {
 		fields = append(fields, zap.ByteString("stack", p.Stack))
 	}
-	switch s.out.Result {
+	switch out.Result {
 	case Failed, Drifted, Held:
-		s.job.log.Error("run failed", append(fields, zap.Error(s.out.Err))...)
+		if again {
+			log.Warn("run still fails", append(fields, zap.Error(out.Err))...)
+			return
+		}
+		log.Error("run failed", append(fields, zap.Error(out.Err))...)
 	case Interrupted:
-		s.job.log.Info("run interrupted", append(fields, zap.NamedError("reason", s.out.Err))...)
+		log.Info("run interrupted", append(fields, zap.NamedError("reason", out.Err))...)
 	default:
-		s.job.log.Info("run done", fields...)
+		log.Info("run done", fields...)
 	}
 }

@@ -123,8 +123,11 @@ func (w *walk) fetch(ctx context.Context, at mirror.Checkpoint, seen trail) fetc
 func (w *walk) read(f *fetched, n *novelty) error {
 	f.batch = mirror.NewBatch(f.page.Records, w.zone)
 	f.page.Records = nil // the batch owns what is needed of them
+	if !f.page.HasMore {
+		return nil // no circle ends here, and a tick without changes needs no filter
+	}
 	n.meet(f.batch.IDs())
-	if f.page.HasMore && n.exhausted() {
+	if n.exhausted() {
 		return malformed(w.resource, f.page.RequestID,
 			fmt.Sprintf("%d pages in a row brought no new record and still has_more is true", n.idle))
 	}
