@@ -12,8 +12,8 @@ import (
 
 const methodInitialize = "initialize"
 
-// closeLimit bounds Close.
-const closeLimit = 5 * time.Second
+// closeLimit bounds Close. It is the last part of a stop that has ten seconds for all.
+const closeLimit = 2 * time.Second
 
 // resumeTries bounds the GETs that try to continue one broken stream whose events had ids.
 const resumeTries = 2
@@ -169,7 +169,7 @@ func (c *Client) track(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Close cancels the calls in flight, ends the session and waits for both, at most 5 s. It may be called more than once.
+// Close cancels the calls in flight, ends the session and waits for both, at most 2 s. It may be called more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	for _, cancel := range c.inflight {

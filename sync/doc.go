@@ -29,6 +29,9 @@
 //   - rebuild.go: full passes into staging, and what becomes of them: merge,
 //     dry run, verification.
 //   - engine.go, seat.go: tasks, leases, the run log, the resources side by side.
+//   - memory.go: what an engine keeps from one run to the next.
+//   - schedule.go, plan.go: moments, jitter, catch-up. Pure.
+//   - timetable.go: the one place that waits for a moment; hands.go: who is busy.
 //
 // No file here imports the standard library's package of the same name:
 // channels, errgroup and PostgreSQL hold the state.

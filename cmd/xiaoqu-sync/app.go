@@ -15,6 +15,7 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials/vault"
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
 // app is what the verbs work with. It owns the mirror's pool, the clients, and
@@ -23,6 +24,7 @@ type app struct {
 	program *program
 	config  *config.Config
 	log     *zap.Logger
+	level   zap.AtomicLevel // of log
 	screen  *screen
 	vault   *vault.Client // nil: nothing is read from Vault
 	login   *vault.Database
@@ -38,9 +40,9 @@ type app struct {
 
 // newApp makes what every verb has: its log, through which no secret gets.
 func (p *program) newApp(cfg *config.Config) *app {
-	a := &app{program: p, config: cfg, screen: newScreen(p.errOut), began: time.Now()}
+	a := &app{program: p, config: cfg, screen: newScreen(p.errOut), began: time.Now(), level: zap.NewAtomicLevelAt(p.level(cfg))}
 	p.redactor.Add(passwordOf(cfg.Database.URL))
-	a.log = p.logger(cfg, a.screen)
+	a.log = p.logger(cfg, a.screen, a.level)
 	for _, w := range cfg.Warnings() {
 		a.log.Warn("configuration", zap.String("field", w.Field), zap.String("problem", w.Message), zap.String("hint", w.Hint))
 	}
@@ -133,6 +135,14 @@ func (a *app) prepare(ctx context.Context, resources []string) error {
 		a.offerViews(ctx)
 	}
 	return err
+}
+
+// engineOptions are the same for all that works on resources.
+func (a *app) engineOptions() sync.Options {
+	return sync.Options{
+		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, MaxDeleteRatio: a.config.Rebuild.MaxDeleteRatio,
+		Holder: a.holder(), Logger: a.log, Clean: a.program.redactor.String, KeyVersion: a.keyVersion,
+	}
 }
 
 // holder is how this process signs its leases and runs.

@@ -16,7 +16,11 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(localpg.Main(m)) }
+func TestMain(m *testing.M) {
+	exit := localpg.Main(m)
+	_ = os.RemoveAll(binaryDir())
+	os.Exit(exit)
+}
 
 // golden rewrites the files of testdata with what the program says now.
 func golden() bool {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,14 +15,22 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
 )
 
-// build makes the real binary.
+// build makes the real binary, once for all tests.
 func build(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "xiaoqu-sync")
+	path := filepath.Join(binaryDir(), "xiaoqu-sync")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return path
+}
+
+// binaryDir is this test process's own; TestMain removes it.
+func binaryDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("xiaoqu-sync-test-%d", os.Getpid()))
 }
 
 // start runs the binary with the operator's environment.

@@ -11,14 +11,7 @@ import (
 
 // logger writes to standard error through the redactor: no secret and no
 // mobile number gets out, whatever a message or an error quotes.
-func (p *program) logger(cfg *config.Config, w io.Writer) *zap.Logger {
-	level, err := zapcore.ParseLevel(cfg.Log.Level)
-	if err != nil { // auto
-		level = zapcore.InfoLevel
-		if terminal(p.errOut) {
-			level = zapcore.WarnLevel // a person sees the progress line and the result instead
-		}
-	}
+func (p *program) logger(cfg *config.Config, w io.Writer, level zapcore.LevelEnabler) *zap.Logger {
 	ec := zap.NewProductionEncoderConfig()
 	ec.EncodeTime = zapcore.RFC3339TimeEncoder
 	ec.EncodeDuration = zapcore.StringDurationEncoder
@@ -32,4 +25,17 @@ func (p *program) logger(cfg *config.Config, w io.Writer) *zap.Logger {
 	}
 	core := zapcore.NewCore(p.redactor.Encoder(enc), zapcore.Lock(zapcore.AddSync(w)), level)
 	return zap.New(core)
+}
+
+// level is the least severe level that is logged.
+func (p *program) level(cfg *config.Config) zapcore.Level {
+	level, err := zapcore.ParseLevel(cfg.Log.Level)
+	switch {
+	case err == nil:
+		return level
+	case terminal(p.errOut):
+		return zapcore.WarnLevel // auto: a person sees the progress line and the result instead
+	default:
+		return zapcore.InfoLevel
+	}
 }

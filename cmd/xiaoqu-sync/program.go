@@ -100,7 +100,7 @@ and contracts, read over Xiaoqu's MCP server and committed page by page.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitTable)
 	root.AddCommand(
-		p.syncVerb(), p.statusVerb(), p.checkVerb(), p.rebuildVerb(), p.verifyVerb(), p.purgeVerb(), p.quarantineVerb(),
+		p.runVerb(), p.syncVerb(), p.statusVerb(), p.checkVerb(), p.rebuildVerb(), p.verifyVerb(), p.purgeVerb(), p.quarantineVerb(),
 		p.columnsVerb(), p.alertVerb(), p.migrateVerb(), p.configVerb(), p.versionVerb(), p.tokenVerb(),
 	)
 	return root

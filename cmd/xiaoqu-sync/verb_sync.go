@@ -64,11 +64,9 @@ func (a *app) run(ctx context.Context, source sync.Source, resources []string, w
 		return syncReport{}, a.tellOfAll(ctx, resources, err)
 	}
 	line := a.progressLine(resources)
-	engine := sync.NewEngine(source, a.mirror, sync.Options{
-		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, MaxDeleteRatio: a.config.Rebuild.MaxDeleteRatio,
-		Holder: a.holder(), Wait: wait, Logger: a.log, Watch: line.watch(), Clean: a.program.redactor.String,
-		KeyVersion: a.keyVersion,
-	})
+	o := a.engineOptions()
+	o.Wait, o.Watch = wait, line.watch()
+	engine := sync.NewEngine(source, a.mirror, o)
 	outcomes := task(engine, ctx, resources)
 	line.clear()
 	a.tell(ctx, outcomes)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"go.uber.org/zap"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
+)
+
+// work does the runs of one moment. The schema is looked at each time: another
+// release may have migrated it since.
+func (d *daemon) work(ctx context.Context, due []sync.Due, ended func(string)) {
+	var names []string
+	for _, one := range due {
+		names = append(names, one.Resource)
+	}
+	if err := d.app.prepare(ctx, names); err != nil {
+		d.unfit(ctx, names, err, ended)
+		return
+	}
+	d.away.Store(false)
+	d.engine.SyncDue(ctx, due, func(o sync.Outcome) {
+		ended(o.Resource)
+		d.observe(o)
+	})
+	d.notify.idle(d.next())
+}
+
+// unfit is a moment that the database spoilt before any run began.
+func (d *daemon) unfit(ctx context.Context, names []string, err error, ended func(string)) {
+	if ctx.Err() != nil {
+		return
+	}
+	log := d.app.log.Error
+	if d.away.Swap(true) {
+		log = d.app.log.Warn
+	}
+	log("the database could not be used; the next moment tries again", zap.Strings("resources", names), zap.Error(err))
+	for _, r := range names {
+		ended(r)
+		d.observe(sync.Outcome{Resource: r, Result: sync.Failed, Err: err})
+	}
+	var e *mirror.Error
+	if errors.As(err, &e) && e.Kind == mirror.KindSchema {
+		d.fail(err) // no later moment can help this binary
+	}
+}
+
+// observe notes how a run ended, and tells.
+func (d *daemon) observe(o sync.Outcome) {
+	if errors.As(o.Err, new(*sync.PanicError)) {
+		d.hooks.panicked(o.Resource)
+	}
+	failed := <-d.failed
+	switch o.Result {
+	case sync.Failed, sync.Held:
+		failed[o.Resource] = o.Err
+	case sync.Interrupted:
+	default:
+		delete(failed, o.Resource)
+	}
+	d.failed <- failed
+	d.hooks.observe([]sync.Outcome{o})
+}
+
+// failures are the resources whose last run failed, and why.
+func (d *daemon) failures() map[string]error {
+	failed := <-d.failed
+	defer func() { d.failed <- failed }()
+	return maps.Clone(failed)
+}
