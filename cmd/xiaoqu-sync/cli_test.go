@@ -38,9 +38,13 @@ type cli struct {
 	env    []string
 }
 
-func newCLI(t testing.TB) *cli {
+func newCLI(t testing.TB, change ...func(*remotetest.Options)) *cli {
 	t.Helper()
-	c := &cli{xiaoqu: remotetest.Start(t, remotetest.Options{Strict: true, Seed: 7}), url: localpg.Database(t)}
+	o := remotetest.Options{Strict: true, Seed: 7}
+	for _, f := range change {
+		f(&o)
+	}
+	c := &cli{xiaoqu: remotetest.Start(t, o), url: localpg.Database(t)}
 	c.env = []string{
 		"XIAOQU_BASE_URL=" + c.xiaoqu.URL(), "XIAOQU_SERVICE_NAME=crm", "XIAOQU_OPEN_KEY=" + c.xiaoqu.Key(),
 		"XIAOQU_DATABASE_URL=" + localpg.Door(c.url), "XIAOQU_LOG_LEVEL=warn",

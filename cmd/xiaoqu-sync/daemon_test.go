@@ -160,7 +160,7 @@ func TestThreeReplicasShareTheWorkAndOutliveEachOther(t *testing.T) {
 	})
 	began, before := time.Now(), c.rounds(t, "users")
 	eventually(t, "four more rounds", func() bool { return c.rounds(t, "users") >= before+4 })
-	if most := 2 + int(time.Since(began)/(time.Second)); c.rounds(t, "users")-before > most {
+	if most := 2 + int(time.Since(began)/time.Second); c.rounds(t, "users")-before > most {
 		t.Errorf("%d rounds in %v at one each second: replicas do each other's work", c.rounds(t, "users")-before, time.Since(began))
 	}
 	for _, p := range ps[:2] {
