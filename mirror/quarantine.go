@@ -102,6 +102,38 @@ func (m *Mirror) Drop(ctx context.Context, s Selection) (map[string]int64, error
 	return gone, fail(op, err)
 }
 
+// Reason is how many records of a resource are in quarantine for one reason.
+type Reason struct {
+	Resource string `json:"resource"`
+	Kind     string `json:"kind"`   // "refused" or "mended"
+	Reason   string `json:"reason"` // words of ours, nothing out of a record
+	Records  int64  `json:"records"`
+}
+
+// maxReasons bounds one answer of Reasons.
+const maxReasons = 200
+
+const readReasons = `
+select q.resource, q.kind, q.reason, count(*) from {sync}.quarantine q
+where q.resource = any ($1::text[])
+group by 1, 2, 3 order by 1, 4 desc, 3 limit $2::integer`
+
+// Reasons counts the resources' quarantine by reason, the commonest first.
+func (m *Mirror) Reasons(ctx context.Context, resources []string) ([]Reason, error) {
+	const op = "count quarantine"
+	if err := checkResources(op, resources); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	rows, err := m.pool.Query(ctx, m.layout.Render(readReasons), filled(resources), maxReasons)
+	if err != nil {
+		return nil, fail(op, err)
+	}
+	reasons, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Reason])
+	return reasons, fail(op, err)
+}
+
 // filled is an empty array for an empty list; nil would be a null.
 func filled[T any](list []T) []T {
 	if list == nil {

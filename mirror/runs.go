@@ -3,6 +3,8 @@ package mirror
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Run is one run of one resource in the run log.
@@ -90,4 +92,40 @@ func (m *Mirror) EndRun(ctx context.Context, r Run) error {
 	_, err := m.pool.Exec(ctx, m.layout.Render(endRun), r.ID, r.Resource, r.Mode, r.Outcome, r.Code, storable(r.Message), storable(r.RequestID),
 		r.EndedAt, r.Pages, r.Retries, c.Received, c.Inserted, c.Updated, c.Deleted, c.Revived, c.Unchanged, c.Duplicates, c.Quarantined, c.Mended, c.Staged, r.Notices, r.KeyVersion)
 	return fail("end run of "+r.Resource, err)
+}
+
+// maxRuns bounds one answer of Runs.
+const maxRuns = 1000
+
+const readRuns = `
+select id, resource, mode, outcome, code, message, request_id, host, pid, started_at, ended_at, pages, retries,
+       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended, staged, notices, key_version
+from {sync}.runs where resource = $1::text order by id desc limit $2::integer`
+
+// Runs lists a resource's runs, the newest first: at most limit of them, and
+// never more than 1000.
+func (m *Mirror) Runs(ctx context.Context, resource string, limit int) ([]Run, error) {
+	op := "runs of " + resource
+	if err := checkResources(op, []string{resource}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	runs, err := m.runs(ctx, resource, min(max(limit, 0), maxRuns))
+	return runs, fail(op, err)
+}
+
+func (m *Mirror) runs(ctx context.Context, resource string, limit int) ([]Run, error) {
+	rows, err := m.pool.Query(ctx, m.layout.Render(readRuns), resource, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Run, err error) {
+		c := &r.Counts
+		err = row.Scan(&r.ID, &r.Resource, &r.Mode, &r.Outcome, &r.Code, &r.Message,
+			&r.RequestID, &r.Host, &r.PID, &r.StartedAt, &r.EndedAt, &r.Pages, &r.Retries,
+			&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended, &c.Staged, &r.Notices, &r.KeyVersion)
+		r.StartedAt, r.EndedAt = r.StartedAt.UTC(), utc(r.EndedAt)
+		return r, err
+	})
 }

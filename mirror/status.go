@@ -129,8 +129,12 @@ func (m *Mirror) readStatus(ctx context.Context, resources []string, status *Sta
 		if holder != (Holder{}) {
 			r.Lease = &holder
 		}
-		if r.LastRun, err = m.lastRun(ctx, r.Resource); err != nil {
+		last, err := m.runs(ctx, r.Resource, 1)
+		if err != nil {
 			return err
+		}
+		if len(last) > 0 {
+			r.LastRun = &last[0]
 		}
 		if err := m.readPasses(ctx, r); err != nil {
 			return err
@@ -181,24 +185,6 @@ func readDifference(text *string) (*Difference, error) {
 	var d Difference
 	err := json.Unmarshal([]byte(*text), &d)
 	return &d, err
-}
-
-const readLastRun = `
-select id, resource, mode, outcome, code, message, request_id, host, pid, started_at, ended_at, pages, retries,
-       received, inserted, updated, deleted, revived, unchanged, duplicates, quarantined, mended, staged, notices, key_version
-from {sync}.runs where resource = $1::text order by id desc limit 1`
-
-func (m *Mirror) lastRun(ctx context.Context, resource string) (*Run, error) {
-	var r Run
-	c := &r.Counts
-	err := m.pool.QueryRow(ctx, m.layout.Render(readLastRun), resource).Scan(&r.ID, &r.Resource, &r.Mode, &r.Outcome, &r.Code, &r.Message,
-		&r.RequestID, &r.Host, &r.PID, &r.StartedAt, &r.EndedAt, &r.Pages, &r.Retries,
-		&c.Received, &c.Inserted, &c.Updated, &c.Deleted, &c.Revived, &c.Unchanged, &c.Duplicates, &c.Quarantined, &c.Mended, &c.Staged, &r.Notices, &r.KeyVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	r.StartedAt, r.EndedAt = r.StartedAt.UTC(), utc(r.EndedAt)
-	return &r, err
 }
 
 func utc(t *time.Time) *time.Time {
