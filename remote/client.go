@@ -41,6 +41,9 @@ type Options struct {
 	Version  string            // our own version, told to the server; "": devel
 	ListKeys map[string]string // resource to the name of its list, for pages with several arrays of objects
 	HTTP     http.RoundTripper // nil: a pool of the client's own
+	// Observe is told of every call and handshake that ended: its tool or method, how ("" is well), and how long it
+	// took. One that the caller broke off is not told. nil: nobody is; called from several goroutines.
+	Observe func(tool string, code Code, took time.Duration)
 }
 
 // Client speaks to one Xiaoqu MCP endpoint. It connects when first used, is safe for concurrent use, and is done with
@@ -53,6 +56,7 @@ type Client struct {
 	log      *zap.Logger
 	listKeys map[string]string
 	base     http.RoundTripper
+	observe  func(tool string, code Code, took time.Duration)
 	sdk      *mcp.Client
 
 	gate chan struct{}  // held by the one handshake that may run
@@ -85,6 +89,7 @@ func New(o Options) (*Client, error) {
 		log:      o.Logger,
 		listKeys: maps.Clone(o.ListKeys),
 		base:     o.HTTP,
+		observe:  o.Observe,
 		gate:     make(chan struct{}, 1),
 		inflight: map[uint64]context.CancelCauseFunc{},
 	}
@@ -99,6 +104,9 @@ func New(o Options) (*Client, error) {
 	}
 	if c.base == nil {
 		c.base = newBase()
+	}
+	if c.observe == nil {
+		c.observe = func(string, Code, time.Duration) {}
 	}
 	version := cmp.Or(o.Version, "devel") // the protocol wants one
 	c.sdk = mcp.NewClient(&mcp.Implementation{Name: "xiaoqu-sync", Version: version}, &mcp.ClientOptions{
@@ -140,12 +148,24 @@ func (c *Client) do(ctx context.Context, x *exchange, s *session, send func(cont
 	if err = x.judge(ctx, call, err, s.tap.dead(), c.timeout); err == nil {
 		err = read(x.raw())
 	}
+	c.tell(x, err)
 	var e *Error
 	lost := errors.As(err, &e) && e.Code == SessionLost
 	if lost || s.tap.dead() || e != nil && e.Code == Unauthenticated {
 		c.drop(s, lost)
 	}
 	return err
+}
+
+// tell lets the observer know how an exchange ended, unless it was broken off.
+func (c *Client) tell(x *exchange, err error) {
+	var e *Error
+	switch {
+	case err == nil:
+		c.observe(x.tool, "", time.Since(x.began))
+	case errors.As(err, &e):
+		c.observe(x.tool, e.Code, time.Since(x.began))
+	}
 }
 
 // prepare gives the session and an exchange on it.

@@ -64,6 +64,12 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := c.shake(ctx, x)
+	c.tell(x, err)
+	return s, err
+}
+
+func (c *Client) shake(ctx context.Context, x *exchange) (*session, error) {
 	call, done := c.arm(ctx, x)
 	defer done()
 	wire := &transport{base: c.base, origin: c.endpoint, limit: c.maxBytes}
@@ -78,6 +84,7 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 		MaxRetries:           resumeTries,
 		MaxEventSize:         int(c.maxBytes) + 1<<20, // above our own limit: that one keeps the session, this one ends it
 	}}}
+	var err error
 	s.mcp, err = c.sdk.Connect(call, s.tap, &mcp.ClientSessionOptions{ProtocolVersion: protocolVersion})
 	s.tap.forget(x)
 	spoken := initializedVersion(x.raw())

@@ -24,6 +24,9 @@ type Options struct {
 	Wait   time.Duration
 	Logger *zap.Logger    // required
 	Watch  func(Progress) // may be nil; called from several goroutines
+	// Waiting is told of each wait before the remote is asked again, and why;
+	// may be nil; called from several goroutines.
+	Waiting func(why remote.Code, wait time.Duration)
 	// Clean takes secrets and personal data out of a text that will be stored.
 	Clean func(string) string
 	// KeyVersion is the version of the service key in use, for the run log; nil

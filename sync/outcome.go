@@ -29,7 +29,8 @@ const (
 type Outcome struct {
 	Resource     string         `json:"resource"`
 	Result       Result         `json:"result"`
-	Mode         string         `json:"mode,omitempty"` // first, incremental, resumed, rebuild, plan, apply, accept, abort, verify
+	Mode         string         `json:"mode,omitempty"`   // first, incremental, resumed, rebuild, plan, apply, accept, abort, verify
+	Reason       string         `json:"reason,omitempty"` // why the full pass began that a rebuild makes: SYNC_CURSOR_EXPIRED, REQUESTED
 	Pages        int64          `json:"pages"`
 	Counts       mirror.Counts  `json:"counts"`
 	Retries      int64          `json:"retries"`

@@ -39,7 +39,7 @@ func TestAnExpiredPositionIsRebuiltInTheSameRun(t *testing.T) {
 				Do:    remotetest.Fail(remotetest.Failure{Code: remotetest.SyncCursorExpired}),
 			})
 			by := w.mustRun(t, "users", "properties")
-			if o := by["users"]; o.Mode != "rebuild" || o.Counts.Deleted != 1 {
+			if o := by["users"]; o.Mode != "rebuild" || o.Reason != string(remote.CursorExpired) || o.Counts.Deleted != 1 {
 				t.Errorf("users: %+v", o)
 			}
 			if o := by["properties"]; o.Mode != "incremental" {
@@ -54,7 +54,7 @@ func TestAnExpiredPositionIsRebuiltInTheSameRun(t *testing.T) {
 				t.Errorf("deletions: %v", reasons)
 			}
 			w.xiaoqu.Edit("users", ids[2], `{"name":"after"}`)
-			if o := w.mustRun(t, "users")["users"]; o.Mode != "incremental" || o.Counts.Updated != 1 {
+			if o := w.mustRun(t, "users")["users"]; o.Mode != "incremental" || o.Reason != "" || o.Counts.Updated != 1 {
 				t.Errorf("the run after: %+v", o)
 			}
 		})

@@ -78,7 +78,8 @@ func graceful(ctx context.Context, grace time.Duration) (context.Context, contex
 type caller struct {
 	source  Source
 	log     *zap.Logger
-	retries int64 // calls made again, for the run log
+	waiting func(why remote.Code, wait time.Duration) // may be nil
+	retries int64                                     // calls made again, for the run log
 }
 
 // call runs f until it succeeds or the policy gives up. f gets the limit to
@@ -114,6 +115,9 @@ func (c *caller) mend(ctx context.Context, err error, t *tried, b backoff.BackOf
 			zap.String("code", string(e.Code)), zap.String("tool", e.Tool),
 			zap.String("request_id", e.RequestID), zap.Duration("wait", d),
 			zap.Int("attempt", t.waits), zap.Error(err))
+		if c.waiting != nil {
+			c.waiting(e.Code, d)
+		}
 		return wait(ctx, d)
 	case newSession:
 		t.sessions++

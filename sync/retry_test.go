@@ -131,3 +131,26 @@ func TestAStopEndsAWaitAtOnceWithItsCause(t *testing.T) {
 		}
 	})
 }
+
+func TestEveryWaitForTheRemoteIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var why []remote.Code
+		var told time.Duration
+		c := &caller{log: zap.NewNop(), waiting: func(code remote.Code, d time.Duration) {
+			why, told = append(why, code), told+d
+		}}
+		errs := []error{&remote.Error{Code: remote.RateLimited}, &remote.Error{Code: remote.SessionLost}, &remote.Error{Code: remote.Unreachable}}
+		began := time.Now()
+		err := c.call(t.Context(), 0, func(context.Context, int) error {
+			if len(errs) == 0 {
+				return nil
+			}
+			next := errs[0]
+			errs = errs[1:]
+			return next
+		})
+		if err != nil || len(why) != 2 || why[0] != remote.RateLimited || why[1] != remote.Unreachable || told != time.Since(began) {
+			t.Errorf("told %v and %v of %v, end %v", why, told, time.Since(began), err)
+		}
+	})
+}

@@ -87,7 +87,7 @@ func (e *Engine) sit(ctx context.Context, resource string, t task, out *Outcome)
 	j := &job{
 		mirror: e.mirror, ruling: mirror.Ruling{MaxDeleteRatio: e.opts.MaxDeleteRatio},
 		walk: walk{
-			resource: resource, source: e.source, caller: &caller{source: e.source, log: log},
+			resource: resource, source: e.source, caller: &caller{source: e.source, log: log, waiting: e.opts.Waiting},
 			limit: e.opts.Limit, asking: e.opts.Limit, zone: e.opts.TimeZone, log: log, watch: e.opts.Watch,
 			spoke: time.Now(),
 		},
@@ -155,6 +155,9 @@ func (e *Engine) signOut(ctx context.Context, s *seat, t task, err error) {
 	out.Mode, out.Pages, out.Counts, out.Notices = j.run.Mode, j.run.Pages, j.run.Counts, j.run.Notices
 	out.Retries = j.run.Retries + j.caller.retries
 	out.Difference, out.RequestID = j.found, j.run.RequestID
+	if j.pass.Purpose != mirror.PurposeVerify {
+		out.Reason = j.pass.Reason
+	}
 	if out.Result == Synced {
 		out.DataCutoffAt = j.at.DataCutoffAt
 	}

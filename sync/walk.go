@@ -16,6 +16,8 @@ type Progress struct {
 	Resource string
 	Pages    int64 // committed by this run
 	Records  int64 // received by this run
+	// Took is how long the page took to commit, with all tries.
+	Took time.Duration
 }
 
 // walk reads a resource's pages one after the other. While a page commits the
@@ -144,7 +146,7 @@ func (w *walk) count(f fetched, c mirror.Counts, took time.Duration) {
 		zap.Int64("page", w.run.Pages), zap.Int64("received", c.Received), zap.Int64("stored", c.Stored()),
 		zap.String("request_id", f.page.RequestID), zap.Duration("took", took))
 	if w.watch != nil {
-		w.watch(Progress{Resource: w.resource, Pages: w.run.Pages, Records: w.run.Counts.Received})
+		w.watch(Progress{Resource: w.resource, Pages: w.run.Pages, Records: w.run.Counts.Received, Took: took})
 	}
 	if now := time.Now(); now.Sub(w.spoke) >= progressEvery {
 		w.spoke = now
