@@ -15,18 +15,22 @@ func house() drawing {
 		"credentials/vault", "migrations", "mirror", "mirror/localpg", "mirror/views",
 		"remote", "remote/remotetest", "sync",
 	}
+	windows := []string{"cmd/xiaoqu-sync/board", "cmd/xiaoqu-sync/metrics"}
 	return drawing{
 		module: "github.com/xiaoqu-sync/xiaoqu-sync",
 		rooms: map[string]room{
 			"": {tests: all},
 			"cmd/xiaoqu-sync": {doors: []string{
-				"cmd/xiaoqu-sync/alert",
+				"cmd/xiaoqu-sync/alert", "cmd/xiaoqu-sync/board", "cmd/xiaoqu-sync/metrics",
 				"config", "credentials", "credentials/vault", "migrations", "remote", "mirror", "mirror/views", "sync",
 			}, tests: all},
 			"cmd/xiaoqu-sync/alert": {doors: []string{"credentials", "mirror", "sync"}},
-			"cmd/demo":              {doors: all, tests: all},
-			"config":                {},
-			"credentials":           {},
+			// Where the daemon is looked at.
+			"cmd/xiaoqu-sync/board":   {doors: []string{"mirror"}, tests: windows},
+			"cmd/xiaoqu-sync/metrics": {doors: []string{"remote", "mirror", "sync"}},
+			"cmd/demo":                {doors: all, tests: all},
+			"config":                  {},
+			"credentials":             {},
 			// Next door, so that who wants only a key or a redactor links no client of
 			// Vault; what it gives are the types of credentials.
 			"credentials/vault":           {doors: []string{"credentials"}},
