@@ -1,0 +1,70 @@
+package board
+
+func chinese() words {
+	return words{
+		Lang: "zh-CN", Title: "xiaoqu-sync", OtherLang: "en", OtherName: "English", OtherLabel: "Switch to English",
+		RefreshOn: "每 30 秒刷新", RefreshOff: "停止刷新", AsOf: "截至", Resources: "资源",
+		AllWell: "一切正常", AllNote: "请留意", AllBad: "需要处理",
+		SummaryWell: "所有资源均为最新，最旧的数据距今 %s。", SummaryTroubled: "%d 个资源状态异常（共 %d 个）。",
+		DatabaseAway: "无法读取镜像", DatabaseAwayHint: "PostgreSQL 没有正常应答，目前无法得知镜像的状态。",
+		PillOK: "最新", PillNote: "请留意", PillBad: "需要处理", Working: "同步中",
+		DataAge: "数据距今", DataAsOf: "截至", Never: "从未", Unknown: "未知", Nobody: "无",
+		FindHeld:    "重建已暂停：它将删除 %s 行（共 %s 行）。在有人确认之前，读者看到的仍是原有数据。",
+		FindRetried: "上次运行失败（%s），下次会自动重试。", FindFailed: "上次运行失败（%s）。",
+		FindLate: "已有 %s 没有完成一轮同步，允许的上限是 %s。", FindFirst: "尚不完整：首轮同步还没有结束。",
+		FindRebuild: "正在重建，读者看到的仍是原有数据。",
+		FindDrift:   "上次核对发现了无法解释的差异。",
+		FactRows:    "有效行数", FactSuccess: "上次成功", FactNext: "下次运行", FactLease: "执行者", FactQuarantine: "隔离记录",
+		FactPass: "已暂存", FactInHand: "本轮已完成页数", RowsDeleted: "另有 %s 行标记为删除", Mended: "另有 %s 条已修补", Since: "自 %s",
+		RowsPage: "%s 行，第 %s 页", LastError: "最近的错误", Request: "请求", More: "详情见 xiaoqu-sync status。",
+		HeldTitle: "暂停的重建会做什么", HeldAccept: "放行：", HeldAbort: "放弃：",
+		SampleIDs: "部分记录的 id", Absent: "上游已不存在", Tombstoned: "上游已删除", Inserted: "新增", Updated: "变更", Revived: "恢复",
+		QuarantineTitle: "隔离区", QuarantineHow: "逐条查看：xiaoqu-sync quarantine list。",
+		ColKind: "类别", ColReason: "原因", ColRecords: "记录数",
+		ChartTook: "每次运行的耗时，最近 %d 次（最长 %s）", ChartRows: "每次运行的记录数，最近 %d 次（最多 %s）",
+		RunsTitle: "最近 %d 次运行", NoRuns: "还没有运行过。",
+		ColStarted: "开始", ColOutcome: "结果", ColMode: "类型", ColTook: "耗时", ColReceived: "收到", ColChanged: "变更",
+		Ago: "%s前", Ahead: "%s后", Due: "即将开始", Days: "%d 天", Hours: "%d 小时", Minutes: "%d 分钟", Seconds: "%d 秒", Join: " ", Fraction: "%.1f 秒",
+		Foot: "本页内容全部来自 PostgreSQL 中的记录，在每个副本上都相同。",
+		modes: map[string]string{
+			"first": "首次同步", "incremental": "增量", "resumed": "续传", "rebuild": "重建", "plan": "试算",
+			"apply": "应用试算", "accept": "放行", "abort": "放弃", "verify": "核对",
+		},
+		outcomes: map[string]string{
+			"": "进行中", "synced": "完成", "planned": "已试算", "aborted": "已放弃", "verified": "一致", "drifted": "有差异",
+			"held": "暂停", "failed": "失败", "interrupted": "中断", "abandoned": "意外终止",
+		},
+		kinds:    map[string]string{"refused": "拒收", "mended": "已修补"},
+		meanings: chineseMeanings(),
+	}
+}
+
+func chineseMeanings() map[string]string {
+	return map[string]string{
+		"UNAUTHENTICATED":      "新换取的 Token 也被拒绝：请在小趣管理后台确认该服务处于启用状态。",
+		"CREDENTIALS_REFUSED":  "服务密钥被拒绝：是否已轮换或吊销？请更新为当前密钥。",
+		"PERMISSION_DENIED":    "该工具不在本服务的授权范围内：请联系小趣管理员。",
+		"RATE_LIMITED":         "触发小趣限流。数据没有丢失，下次运行会继续。",
+		"UNREACHABLE":          "小趣没有应答。数据没有丢失，下次运行会继续。",
+		"SESSION_LOST":         "会话反复失效。下次运行会继续。",
+		"SYNC_CURSOR_EXPIRED":  "重建期间游标再次过期。下次运行会重新开始重建。",
+		"MALFORMED":            "小趣的应答不符合接入规范。镜像停在最后一个完整页，请把请求 id 提供给小趣支持人员。",
+		"INVALID_ARGUMENT":     "小趣拒绝了我们的请求。请把请求 id 提供给小趣支持人员。",
+		"DATABASE_UNREACHABLE": "PostgreSQL 不可用或空间已满。下次运行会继续。",
+		"DATABASE_REFUSED":     "PostgreSQL 拒绝登录或缺少权限：运行 xiaoqu-sync check 查看详情。",
+		"SCHEMA_MISMATCH":      "数据库结构与程序版本不符：请运行 xiaoqu-sync migrate。",
+		"DRIFT":                "镜像与小趣不一致：重建可使其一致。",
+		"NOT_A_SERVICE_TOKEN":  "这是个人 Token，没有执行扫描。请检查服务密钥。",
+		"NO_SYNC_CAPABILITY":   "该 Token 没有同步能力：请联系小趣管理员。",
+		"ANOTHER_TENANT":       "Token 属于另一个租户，没有写入任何数据。",
+		"MISSING_TOOL":         "小趣没有提供该资源的工具：请联系小趣管理员。",
+		"LEASE_LOST":           "持有租约的数据库连接中断。下次运行会继续。",
+		"INTERNAL":             "xiaoqu-sync 的程序错误：详情见日志。",
+		"KEY_INVALID":          "服务密钥缺失或格式不对：请设置 XIAOQU_OPEN_KEY。",
+		"DATABASE_INTERNAL":    "PostgreSQL 拒绝了一条语句：这是 xiaoqu-sync 的程序错误，详情见日志。",
+		"SUPERSEDED":           "另一个进程推进了镜像，本进程没有再写入。下次运行会继续。",
+		"STAGING_LOST":         "重建的暂存数据丢失：重新重建会再次读取全部数据。",
+		"REBUILD_HELD":         "重建将删除过多数据，等待人工确认。",
+		"PLAN_OUTDATED":        "试算之后镜像已有变化：请重新试算。",
+	}
+}

@@ -1,0 +1,70 @@
+package board
+
+func english() words {
+	return words{
+		Lang: "en", Title: "xiaoqu-sync", OtherLang: "zh", OtherName: "中文", OtherLabel: "改用中文",
+		RefreshOn: "Refresh every 30 s", RefreshOff: "Stop refreshing", AsOf: "As of", Resources: "Resources",
+		AllWell: "All is well", AllNote: "Worth a look", AllBad: "Action needed",
+		SummaryWell: "Every resource is up to date; the oldest data is %s old.", SummaryTroubled: "Not as it should be: %d of %d resources.",
+		DatabaseAway: "The mirror cannot be read", DatabaseAwayHint: "PostgreSQL does not answer as it should, so nothing is known about the mirror right now.",
+		PillOK: "Up to date", PillNote: "Worth a look", PillBad: "Action needed", Working: "At work",
+		DataAge: "Age of the data", DataAsOf: "as of", Never: "never", Unknown: "not known", Nobody: "nobody",
+		FindHeld:    "A rebuild is held: it would delete %s of %s rows. Readers keep the rows of before until a person decides.",
+		FindRetried: "The last run failed (%s). The next one tries again.", FindFailed: "The last run failed (%s).",
+		FindLate: "No complete round for %s; %s is allowed.", FindFirst: "Not complete yet: the first round is still to end.",
+		FindRebuild: "A rebuild is under way. Readers keep the rows they have.",
+		FindDrift:   "The last verification found differences that no change explains.",
+		FactRows:    "Live rows", FactSuccess: "Last success", FactNext: "Next run", FactLease: "Worked on by", FactQuarantine: "In quarantine",
+		FactPass: "Staged so far", FactInHand: "Pages in hand", RowsDeleted: "%s marked deleted", Mended: "%s more mended", Since: "since %s",
+		RowsPage: "%s rows, page %s", LastError: "Last error", Request: "request", More: "xiaoqu-sync status shows its text.",
+		HeldTitle: "What the held rebuild would do", HeldAccept: "Let it through:", HeldAbort: "Drop it:",
+		SampleIDs: "Some of their ids", Absent: "no longer upstream", Tombstoned: "deleted upstream", Inserted: "new", Updated: "changed", Revived: "back again",
+		QuarantineTitle: "Quarantine", QuarantineHow: "xiaoqu-sync quarantine list shows each record.",
+		ColKind: "Kind", ColReason: "Reason", ColRecords: "Records",
+		ChartTook: "Time per run, last %d (longest %s)", ChartRows: "Records per run, last %d (most %s)",
+		RunsTitle: "Latest runs (%d)", NoRuns: "There was no run yet.",
+		ColStarted: "Started", ColOutcome: "Result", ColMode: "Kind", ColTook: "Time", ColReceived: "Records", ColChanged: "Changed",
+		Ago: "%s ago", Ahead: "in %s", Due: "due now", Days: "%d d", Hours: "%d h", Minutes: "%d min", Seconds: "%d s", Join: " ", Fraction: "%.1f s",
+		Foot: "What stands here is recorded in PostgreSQL and the same on every replica.",
+		modes: map[string]string{
+			"first": "first sync", "incremental": "changes", "resumed": "resumed", "rebuild": "rebuild", "plan": "dry run",
+			"apply": "apply dry run", "accept": "let held through", "abort": "abort", "verify": "verification",
+		},
+		outcomes: map[string]string{
+			"": "at work", "synced": "done", "planned": "planned", "aborted": "aborted", "verified": "equal", "drifted": "differs",
+			"held": "held", "failed": "failed", "interrupted": "interrupted", "abandoned": "cut off",
+		},
+		kinds:    map[string]string{"refused": "refused", "mended": "mended"},
+		meanings: englishMeanings(),
+	}
+}
+
+func englishMeanings() map[string]string {
+	return map[string]string{
+		"UNAUTHENTICATED":      "Xiaoqu refuses a fresh token too: check in its admin console that the service is active.",
+		"CREDENTIALS_REFUSED":  "Xiaoqu refuses the service key: was it rotated or revoked? Set the current one.",
+		"PERMISSION_DENIED":    "The tool is not in this service's scope: ask the Xiaoqu administrator.",
+		"RATE_LIMITED":         "Xiaoqu limits our calls. Nothing is lost; the next run goes on.",
+		"UNREACHABLE":          "Xiaoqu did not answer. Nothing is lost; the next run goes on.",
+		"SESSION_LOST":         "Xiaoqu forgot the session again and again. The next run goes on.",
+		"SYNC_CURSOR_EXPIRED":  "The position expired during the rebuild too. The next run begins it again.",
+		"MALFORMED":            "An answer breaks the contract. The mirror stands at the last whole page; give the request id to Xiaoqu's support.",
+		"INVALID_ARGUMENT":     "Xiaoqu refuses our request. Give the request id to Xiaoqu's support.",
+		"DATABASE_UNREACHABLE": "PostgreSQL was away or full. The next run goes on.",
+		"DATABASE_REFUSED":     "PostgreSQL refuses the login or a right: xiaoqu-sync check says which.",
+		"SCHEMA_MISMATCH":      "The schema does not fit this binary: xiaoqu-sync migrate.",
+		"DRIFT":                "The mirror differs from Xiaoqu: a rebuild makes it equal.",
+		"NOT_A_SERVICE_TOKEN":  "The token is a person's. Nothing was scanned; check the service key.",
+		"NO_SYNC_CAPABILITY":   "The token may not synchronize: ask the Xiaoqu administrator.",
+		"ANOTHER_TENANT":       "The token is of another tenant than the mirror. Nothing was written.",
+		"MISSING_TOOL":         "The resource's tool is not offered: ask the Xiaoqu administrator.",
+		"LEASE_LOST":           "The connection that held the lease broke. The next run goes on.",
+		"INTERNAL":             "A bug of xiaoqu-sync: the log has the details.",
+		"KEY_INVALID":          "The service key is missing or cannot be one: set XIAOQU_OPEN_KEY.",
+		"DATABASE_INTERNAL":    "PostgreSQL refused a statement: a bug of xiaoqu-sync, the log has the details.",
+		"SUPERSEDED":           "Another worker moved the mirror; this one wrote nothing more. The next run goes on.",
+		"STAGING_LOST":         "What a rebuild had staged is gone: a rebuild reads everything again.",
+		"REBUILD_HELD":         "A rebuild would delete too much and waits for a person.",
+		"PLAN_OUTDATED":        "The mirror has changed since the dry run: make it again.",
+	}
+}
