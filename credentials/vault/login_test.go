@@ -30,7 +30,7 @@ func write(t *testing.T, path, content string) {
 
 func TestTokenIsRenewedUntilItsMaximumAndThenReplaced(t *testing.T) {
 	vaulttest.Each(t, func(t *testing.T, s *vaulttest.Server) {
-		c, key, _ := approle(t, s, 2*time.Second, 5*time.Second)
+		c, key, _ := approle(t, s, 5*time.Second, 12*time.Second)
 		wantKey(t, key, "xqok-c4n4ry-1", "1")
 		during(t, c.Keep)
 		eventually(t, "a second login", func() bool {
