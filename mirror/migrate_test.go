@@ -61,6 +61,24 @@ func TestMigrateKeepsRowsAndMakesALostView(t *testing.T) {
 	}
 }
 
+// As after a restore that had the data schema alone.
+func TestMigrateTakesOverRowsWithoutTheirBookkeeping(t *testing.T) {
+	f := setUp(t)
+	f.commit(t, user("a", ""))
+	if _, err := f.sql.Exec(t.Context(), "drop schema xiaoqu_sync cascade"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Migrate(t.Context(), []string{"users"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Ready(t.Context(), []string{"users"}); err != nil {
+		t.Error(err)
+	}
+	if value[int64](t, f, "select count(*) from xiaoqu.users_live") != 1 {
+		t.Error("rows are gone")
+	}
+}
+
 func TestMigrateByRacers(t *testing.T) {
 	url := localpg.Database(t)
 	errs := make(chan error, 4)

@@ -2,30 +2,30 @@
 -- fresh the mirror is. The functions never fail on a value, so a view over them
 -- cannot either; immutable, so that indexes can be built on them.
 
-create function {data}._text(v jsonb) returns text language sql immutable parallel safe as $$
+create or replace function {data}._text(v jsonb) returns text language sql immutable parallel safe as $$
 select case when pg_catalog.jsonb_typeof(v) in ('string', 'number', 'boolean') then v #>> '{}' end
 $$;
 
-create function {data}._numeric(v jsonb) returns numeric language sql immutable parallel safe as $$
+create or replace function {data}._numeric(v jsonb) returns numeric language sql immutable parallel safe as $$
 select case pg_catalog.jsonb_typeof(v)
        when 'number' then v::numeric
        when 'string' then case when v #>> '{}' ~ '^\s*[-+]?[0-9]{1,100}([.][0-9]{1,100})?\s*$' then (v #>> '{}')::numeric end
        end
 $$;
 
-create function {data}._integer(v jsonb) returns bigint language sql immutable parallel safe as $$
+create or replace function {data}._integer(v jsonb) returns bigint language sql immutable parallel safe as $$
 select case when {data}._numeric(v) between -9223372036854775808 and 9223372036854775807
                  and {data}._numeric(v) = pg_catalog.trunc({data}._numeric(v)) then {data}._numeric(v)::bigint end
 $$;
 
-create function {data}._boolean(v jsonb) returns boolean language sql immutable parallel safe as $$
+create or replace function {data}._boolean(v jsonb) returns boolean language sql immutable parallel safe as $$
 select case when pg_catalog.jsonb_typeof(v) = 'boolean' then v::boolean
             when v in ('"true"', '"1"', '1') then true
             when v in ('"false"', '"0"', '0') then false end
 $$;
 
 -- A list of texts; null when anything else is in it.
-create function {data}._texts(v jsonb) returns text[] language sql immutable parallel safe as $$
+create or replace function {data}._texts(v jsonb) returns text[] language sql immutable parallel safe as $$
 select case when pg_catalog.jsonb_typeof(v) = 'array' then (
     select case when pg_catalog.bool_and({data}._text(e) is not null or e = 'null') is not false
                 then coalesce(pg_catalog.array_agg({data}._text(e) order by i), '{}') end
@@ -34,7 +34,7 @@ $$;
 
 -- By the rules of modify_time: RFC 3339 with the usual liberties, Unix seconds or
 -- milliseconds; without a zone it is the given one's.
-create function {data}._time(v jsonb, zone text) returns timestamptz language plpgsql immutable parallel safe as $$
+create or replace function {data}._time(v jsonb, zone text) returns timestamptz language plpgsql immutable parallel safe as $$
 declare
     t text := {data}._text(v);
     p text[];
@@ -87,14 +87,14 @@ end
 $$;
 
 -- The day as it is written; of a time, the day there.
-create function {data}._date(v jsonb) returns date language sql immutable parallel safe as $$
+create or replace function {data}._date(v jsonb) returns date language sql immutable parallel safe as $$
 select case when {data}._time(v, 'UTC') is not null and pg_catalog.jsonb_typeof(v) = 'string' and v #>> '{}' ~ '^[0-9]{4}-'
             then pg_catalog.make_date(pg_catalog.left(v #>> '{}', 4)::int, pg_catalog.substr(v #>> '{}', 6, 2)::int, pg_catalog.substr(v #>> '{}', 9, 2)::int) end
 $$;
 
 -- Letters and digits become stars but for the last two, so that people who compare
 -- still see that two values differ; what is short is hidden whole.
-create function {data}._mask(v jsonb) returns jsonb language sql immutable parallel safe as $$
+create or replace function {data}._mask(v jsonb) returns jsonb language sql immutable parallel safe as $$
 select case when pg_catalog.jsonb_typeof(v) in ('string', 'number')
             then pg_catalog.to_jsonb(case when pg_catalog.length(v #>> '{}') < 6 then '***'
                  else '***' || pg_catalog.right(v #>> '{}', 2) end)
@@ -120,7 +120,7 @@ select s.resource,
        coalesce(p.held, false) as held
 from {sync}.state s left join {sync}.passes p on p.resource = s.resource;
 
-create function {data}.assert_fresh(resource text, max_age interval) returns void language plpgsql stable as $$
+create or replace function {data}.assert_fresh(resource text, max_age interval) returns void language plpgsql stable as $$
 declare
     f record;
 begin
