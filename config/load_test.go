@@ -68,7 +68,7 @@ func TestDefaults(t *testing.T) {
 		"xiaoqu", "Asia/Shanghai", true,
 		0.3, 200, 30 * time.Second,
 		config.Log{Level: "auto", Format: "text"},
-		"env", "",
+		"env", "127.0.0.1:9464",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -177,7 +177,7 @@ func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 		{Name: "time_zone", Value: "Asia/Shanghai", Origin: "default"},
 		{Name: "schedule_jitter", Value: "30s", Origin: "default"},
 		{Name: "rebuild.max_delete_ratio", Value: "0.3", Origin: "default"},
-		{Name: "http.listen", Value: "", Origin: "default"},
+		{Name: "http.listen", Value: "127.0.0.1:9464", Origin: "default"},
 		{Name: "log.level", Value: "auto", Origin: "default"},
 		{Name: "log.format", Value: "text", Origin: "default"},
 		{Name: "alerts.stale_after", Value: "2h0m0s", Origin: "default"},

@@ -115,8 +115,8 @@ func behaviourSettings() []setting {
 			set:    ratio(func(c *Config) *float64 { return &c.Rebuild.MaxDeleteRatio }),
 		},
 		{
-			name: "http.listen", env: true, empty: true,
-			help: "host:port for health and metrics; empty for none.",
+			name: "http.listen", env: true, empty: true, def: "127.0.0.1:9464",
+			help: "host:port where run serves health, metrics and the status page; empty for none.",
 			set:  text(func(c *Config) *string { return &c.HTTP.Listen }, parseListen),
 		},
 		{

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/cmd/xiaoqu-sync/alert"
+	"github.com/xiaoqu-sync/xiaoqu-sync/cmd/xiaoqu-sync/metrics"
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials/vault"
@@ -32,7 +33,10 @@ type app struct {
 	tokens  *credentials.Service // nil until a verb asks for the remote
 	client  *remote.Client       // nil until a verb asks for it
 	alerts  *alert.Alerter       // likewise
-	began   time.Time
+	metrics *metrics.Recorder
+	// countedKey is the version of the service key that the metrics know.
+	countedKey string
+	began      time.Time
 
 	aside     errgroup.Group
 	stopAside []context.CancelFunc
@@ -66,6 +70,7 @@ func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
 		a.close()
 		return nil, err
 	}
+	a.metrics = a.newRecorder()
 	if a.login != nil {
 		a.beside(ctx, func(ctx context.Context) { a.login.Keep(ctx, a.mirror.Reconnect) })
 	}
@@ -107,7 +112,7 @@ func (a *app) remote(ctx context.Context, grace time.Duration) (*remote.Client, 
 	var err error
 	a.client, err = remote.New(remote.Options{
 		BaseURL: a.config.BaseURL, Tokens: a.tokens, Timeout: a.config.RequestTimeout,
-		Logger: a.log.Named("remote"), Version: buildVersion().Version, ListKeys: a.listKeys(),
+		Logger: a.log.Named("remote"), Version: buildVersion().Version, ListKeys: a.listKeys(), Observe: a.metrics.Call,
 	})
 	return a.client, err
 }
@@ -142,6 +147,7 @@ func (a *app) engineOptions() sync.Options {
 	return sync.Options{
 		Limit: a.config.PageLimit, TimeZone: a.config.TimeZone, MaxDeleteRatio: a.config.Rebuild.MaxDeleteRatio,
 		Holder: a.holder(), Logger: a.log, Clean: a.program.redactor.String, KeyVersion: a.keyVersion,
+		Waiting: a.metrics.Wait,
 	}
 }
 

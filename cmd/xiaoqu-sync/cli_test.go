@@ -46,6 +46,7 @@ func newCLI(t testing.TB, change ...func(*remotetest.Options)) *cli {
 	}
 	c := &cli{xiaoqu: remotetest.Start(t, o), url: localpg.Database(t)}
 	c.env = []string{
+		"XIAOQU_HTTP_LISTEN=",
 		"XIAOQU_BASE_URL=" + c.xiaoqu.URL(), "XIAOQU_SERVICE_NAME=crm", "XIAOQU_OPEN_KEY=" + c.xiaoqu.Key(),
 		"XIAOQU_DATABASE_URL=" + localpg.Door(c.url), "XIAOQU_LOG_LEVEL=warn",
 	}

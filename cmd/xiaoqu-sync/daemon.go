@@ -136,7 +136,7 @@ func (d *daemon) open(ctx context.Context) error {
 	}
 	o := d.app.engineOptions()
 	o.Holder.Since = time.Time{} // of each lease, not of the process
-	o.Watch = d.notify.progress
+	o.Watch = d.app.watched(d.notify.progress)
 	d.engine = sync.NewEngine(client, d.app.mirror, o)
 	return nil
 }

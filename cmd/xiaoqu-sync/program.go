@@ -69,7 +69,14 @@ type program struct {
 	output     outputMode
 	flags      map[string]*string // settings given as flags, by the flag's name
 
+	metricsFile string // for node_exporter, "" for none
+
 	answer answer
+}
+
+// offerMetricsFile gives a verb that runs once the flag --metrics-file.
+func (p *program) offerMetricsFile(c *cobra.Command) {
+	c.Flags().StringVar(&p.metricsFile, "metrics-file", "", "leave the metrics here for node_exporter's textfile collector (*.prom)")
 }
 
 func newProgram(env []string, out, errOut io.Writer) *program {

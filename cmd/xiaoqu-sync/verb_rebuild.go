@@ -54,6 +54,7 @@ through.`,
 	flags.BoolVar(&f.abort, "abort", false, "drop a rebuild or a dry run")
 	flags.BoolVar(&f.acceptDeletes, "accept-deletes", false, "let a held rebuild through; with --apply, do not hold it")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait while another run works on the resource")
+	p.offerMetricsFile(c)
 	return c
 }
 

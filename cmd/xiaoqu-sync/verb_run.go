@@ -29,8 +29,15 @@ one ends at once. A database that is away is waited for.`,
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
-			d, err := newDaemon(a, hooks{})
+			watching, err := a.watchers(ctx)
 			if err != nil {
+				return nil, err
+			}
+			d, err := newDaemon(a, watching)
+			if err != nil {
+				return nil, err
+			}
+			if err := d.showBoard(ctx); err != nil {
 				return nil, err
 			}
 			return nil, d.run(ctx, hangups)

@@ -34,6 +34,7 @@ steps aside and exits 0.`,
 			return report, report.err(strict)
 		}),
 	}
+	p.offerMetricsFile(c)
 	c.Flags().BoolVar(&strict, "strict", false, "exit 9 when records were quarantined")
 	return c
 }
@@ -65,11 +66,12 @@ func (a *app) run(ctx context.Context, source sync.Source, resources []string, w
 	}
 	line := a.progressLine(resources)
 	o := a.engineOptions()
-	o.Wait, o.Watch = wait, line.watch()
+	o.Wait, o.Watch = wait, a.watched(line.watch())
 	engine := sync.NewEngine(source, a.mirror, o)
 	outcomes := task(engine, ctx, resources)
 	line.clear()
 	a.tell(ctx, outcomes)
+	a.counted(outcomes)
 	return syncReport{Resources: outcomes, notes: a.vaultTrouble()}, nil
 }
 

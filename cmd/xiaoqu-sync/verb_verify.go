@@ -28,5 +28,6 @@ upstream since the last sync is no drift: the next one brings it. Drift is exit 
 		}),
 	}
 	c.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait while another run works on the resource")
+	p.offerMetricsFile(c)
 	return c
 }
