@@ -194,7 +194,7 @@ func identity(value []byte, mended bool) (id, reason string) {
 			return "", reasonIDEmpty
 		case len(id) > maxIDBytes:
 			return "", reasonIDLong
-		case mended && strings.ContainsRune(id, utf8.RuneError):
+		case mended && strings.ContainsAny(id, "\x00\uFFFD"): // NUL: of a record that was refused before it was mended
 			return "", reasonIDText
 		}
 		return id, ""

@@ -52,6 +52,23 @@ func TestRowIdentity(t *testing.T) {
 	}
 }
 
+func TestTheIDOfARefusedRecordIsStorableOrNone(t *testing.T) {
+	for record, want := range map[string]string{
+		`{"x":1e5000,"id":"a"}`:           "a",
+		`{"id":17,"x":1e5000}`:            "17",
+		`{"id":"a\u0000b"}`:               "",
+		`{"id":"a\udc00"}`:                "",
+		"{\"id\":\"a\xff\",\"x\":1e9999}": "",
+		`{"id":{"id":"a"}}`:               "",
+		`[{"id":"a"}]`:                    "",
+		`{"id":"a"`:                       "a",
+	} {
+		if got := refusedID([]byte(record)); got != want {
+			t.Errorf("%q: id %q, want %q", record, got, want)
+		}
+	}
+}
+
 func TestRowBounds(t *testing.T) {
 	nested := func(n int) string { return `{"id":1,"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}` }
 	number := func(text string) string { return `{"id":1,"x":` + text + `}` }
