@@ -125,6 +125,16 @@ func (c *Client) drop(s *session, gone bool) {
 	c.retire(s)
 }
 
+// renounce drops the session in use, whichever it is.
+func (c *Client) renounce() {
+	c.mu.Lock()
+	s := c.current
+	c.mu.Unlock()
+	if s != nil {
+		c.drop(s, false)
+	}
+}
+
 // retire closes a session in the background. Its calls end by their own deadlines, its DELETE by the transport's. Only a
 // tracked call and Close itself may retire, which keeps the count that Close waits for above zero.
 func (c *Client) retire(s *session) {

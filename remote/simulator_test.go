@@ -256,3 +256,15 @@ func TestBrokenWiresOfTheSimulator(t *testing.T) {
 		})
 	}
 }
+
+func TestASessionThatOffersNoToolsIsNotKept(t *testing.T) {
+	sim, c := simulate(t, remotetest.Options{}, nil)
+	// The remote accepts notifications/initialized and never hears of it.
+	sim.Inject(remotetest.Fault{Match: remotetest.OnKind("notifications/initialized", 1), Do: remotetest.Answer(remotetest.Reply{Status: http.StatusAccepted})})
+	if tools, err := c.Tools(t.Context()); len(tools) != 0 || err != nil {
+		t.Fatalf("tools %q, %v: the fault had no effect", tools, err)
+	}
+	if tools, err := c.Tools(t.Context()); len(tools) == 0 || err != nil {
+		t.Errorf("tools %q, %v: the next call is on the same session", tools, err)
+	}
+}

@@ -24,7 +24,8 @@ var errNoTools = errors.New("an empty list of tools")
 
 // Tools gives the names of the tools that the token may see (contract §4.1), sorted. Right after the handshake the list
 // may come back empty (contract §2.1): then it is asked for again, three times in all. A list that stays empty is not an
-// error of this package.
+// error of this package; but it may be that of a session whose notifications/initialized the remote never heard of, so the
+// next call makes a new handshake.
 func (c *Client) Tools(ctx context.Context) ([]string, error) {
 	ctx, release := c.track(ctx)
 	defer release()
@@ -46,7 +47,10 @@ func (c *Client) Tools(ctx context.Context) ([]string, error) {
 	}
 	err := backoff.Retry(ask, backoff.WithContext(backoff.WithMaxRetries(waits, toolAsks-1), ctx))
 	switch {
-	case err == nil, errors.Is(err, errNoTools):
+	case err == nil:
+		return all, nil
+	case errors.Is(err, errNoTools):
+		c.renounce()
 		return all, nil
 	case ctx.Err() != nil:
 		return nil, contextError(ctx, methodTools)
