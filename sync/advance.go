@@ -21,7 +21,9 @@ func advance(at mirror.Checkpoint, p *remote.Page, t trail, zone *time.Location)
 		return at, malformed(at.Resource, p.RequestID, fault)
 	}
 	next := at
-	if p.SnapshotID != "" {
+	// The last round's snapshot is not this one's, even if the first page names
+	// none: every later page would then contradict it, for ever.
+	if p.SnapshotID != "" || at.Pages == 0 {
 		next.SnapshotID = p.SnapshotID
 	}
 	if cutoff, ok := mirror.ParseTime(p.DataCutoffAt, zone); ok {

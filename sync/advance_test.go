@@ -113,6 +113,18 @@ func TestTheFirstPageOfARoundMayBringANewSnapshot(t *testing.T) {
 	}
 }
 
+func TestAFirstPageWithoutASnapshotLeavesTheRoundOpenToIt(t *testing.T) {
+	at := mirror.Checkpoint{Resource: "users", SyncToken: "tok-1", SnapshotID: "snap-of-last-round"}
+	at, err := advance(at, &remote.Page{HasMore: true, NextCursor: "c"}, newTrail(), time.UTC)
+	if err != nil || at.SnapshotID != "" {
+		t.Fatalf("got %+v, %v", at, err)
+	}
+	at, err = advance(at, &remote.Page{HasMore: true, NextCursor: "d", SnapshotID: "snap-new"}, newTrail(), time.UTC)
+	if err != nil || at.SnapshotID != "snap-new" {
+		t.Errorf("got %+v, %v", at, err)
+	}
+}
+
 func TestNoveltyCountsIdlePagesUntilANewIDComes(t *testing.T) {
 	var n novelty
 	steps := []struct {
