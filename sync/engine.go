@@ -41,11 +41,12 @@ type Engine struct {
 	mirror Mirror
 	opts   Options
 	memory memory
+	pace   pace // of retries
 }
 
 // NewEngine wires an engine; it owns none of its parts.
 func NewEngine(source Source, m Mirror, o Options) *Engine {
-	return &Engine{source: source, mirror: m, opts: o, memory: newMemory()}
+	return &Engine{source: source, mirror: m, opts: o, memory: newMemory(), pace: contractPace}
 }
 
 // task is what to do with a resource that this worker holds.

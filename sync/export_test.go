@@ -10,3 +10,7 @@ func PlanEvery(resources []string, period time.Duration) Plan {
 	}
 	return p
 }
+
+// Hurry makes an engine's first wait before a retry this long, and all others
+// in proportion. Tests alone may: in production the contract sets the pace.
+func Hurry(e *Engine, first time.Duration) { e.pace = pace(first) }

@@ -38,7 +38,7 @@ func (e *Engine) keep(ctx context.Context, s *seat) error {
 }
 
 func (e *Engine) retake(ctx context.Context, resource string) (*mirror.Lease, error) {
-	t, b := tried{}, newCommitBackoff()
+	t, b := tried{}, e.pace.commitBackoff()
 	for {
 		lease, err := e.mirror.Lease(ctx, resource, e.opts.Holder)
 		if err == nil {
@@ -55,7 +55,7 @@ func (e *Engine) retake(ctx context.Context, resource string) (*mirror.Lease, er
 			return nil, err
 		}
 		t.waits++
-		d := pause(b, nil)
+		d := e.pace.pause(b, nil)
 		e.opts.Logger.Debug("the lease could not be taken again yet", zap.String("resource", resource), zap.Duration("wait", d), zap.Error(err))
 		if err := wait(ctx, d); err != nil {
 			return nil, err

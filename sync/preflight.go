@@ -81,7 +81,7 @@ func VetTool(tools []string, resource string) error {
 // *Refusal), and an error when the question itself could not be put or the
 // identity as a whole is refused.
 func (e *Engine) present(ctx context.Context, tenant string, resources []string) (remote.Identity, map[string]error, error) {
-	c := &caller{source: e.source, log: e.opts.Logger, waiting: e.opts.Waiting}
+	c := &caller{source: e.source, log: e.opts.Logger, pace: e.pace, waiting: e.opts.Waiting}
 	var id remote.Identity
 	err := c.call(ctx, 0, func(ctx context.Context, _ int) (err error) {
 		id, err = e.source.Identity(ctx)

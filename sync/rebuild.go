@@ -64,14 +64,14 @@ func (j *job) rebuild(ctx context.Context) error {
 // one cannot be finished, a bounded number of times and ever more slowly.
 func (j *job) withRestarts(ctx context.Context, purpose mirror.Purpose, f func() error) error {
 	err := j.takePass(ctx, purpose)
-	b := newBackoff()
+	b := j.caller.pace.backoff()
 	for restarts := 0; err == nil; restarts++ {
 		err = f()
 		if err == nil || restarts == maxPassRestarts || !startsOver(err) && !j.stuck(err) {
 			return err
 		}
 		j.resumed = false
-		d := pause(b, nil)
+		d := j.caller.pace.pause(b, nil)
 		j.log.Warn("the full pass cannot be finished; beginning it again", zap.Int("restart", restarts+1),
 			zap.Duration("wait", d), zap.Error(err))
 		if err := wait(ctx, d); err != nil {

@@ -14,19 +14,31 @@ import (
 // maxWait is the longest single wait (contract §5), whatever Retry-After says.
 const maxWait = 60 * time.Second
 
-// newBackoff gives 1, 2, 4 … 60 s (contract §5), a little apart from each
-// other so that the resources do not come back in step.
-func newBackoff() backoff.BackOff { return backoffFrom(time.Second) }
+// pace is the first wait before a call is made again. Every other wait is in
+// proportion.
+type pace time.Duration
 
-// newCommitBackoff begins sooner: a broken connection or a deadlock is over in
-// a moment, and PostgreSQL is not a service that counts our calls.
-func newCommitBackoff() backoff.BackOff { return backoffFrom(100 * time.Millisecond) }
+// contractPace makes the waits 1, 2, 4 … 60 s (contract §5).
+const contractPace = pace(time.Second)
 
-func backoffFrom(first time.Duration) backoff.BackOff {
+// longest is the longest wait at this pace.
+func (p pace) longest() time.Duration {
+	return time.Duration(p) * (maxWait / time.Duration(contractPace))
+}
+
+// backoff gives the waits before a call, a little apart from each other so that
+// the resources do not come back in step.
+func (p pace) backoff() backoff.BackOff { return p.from(time.Duration(p)) }
+
+// commitBackoff begins sooner, with 100 ms: a broken connection or a deadlock
+// is over in a moment, and PostgreSQL is not a service that counts our calls.
+func (p pace) commitBackoff() backoff.BackOff { return p.from(time.Duration(p) / 10) }
+
+func (p pace) from(first time.Duration) backoff.BackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(first),
 		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(maxWait),
+		backoff.WithMaxInterval(p.longest()),
 		backoff.WithRandomizationFactor(0.1),
 		backoff.WithMaxElapsedTime(0), // the number of waits is bounded instead
 	)
@@ -34,13 +46,13 @@ func backoffFrom(first time.Duration) backoff.BackOff {
 
 // pause is the next wait: the back-off's, or what the server asked if longer.
 // The cap comes after the jitter, because the library applies it before.
-func pause(b backoff.BackOff, err error) time.Duration {
+func (p pace) pause(b backoff.BackOff, err error) time.Duration {
 	d := b.NextBackOff()
 	var e *remote.Error
 	if errors.As(err, &e) {
 		d = max(d, e.RetryAfter)
 	}
-	return min(d, maxWait)
+	return min(d, p.longest())
 }
 
 // wait sleeps for d, or returns the context's cause when it ends first.
@@ -78,6 +90,7 @@ func graceful(ctx context.Context, grace time.Duration) (context.Context, contex
 type caller struct {
 	source  Source
 	log     *zap.Logger
+	pace    pace
 	waiting func(why remote.Code, wait time.Duration) // may be nil
 	retries int64                                     // calls made again, for the run log
 }
@@ -86,7 +99,7 @@ type caller struct {
 // ask with; it starts at limit and is halved for answers that are too large.
 // The error is f's last one, or the context's cause.
 func (c *caller) call(ctx context.Context, limit int, f func(ctx context.Context, limit int) error) error {
-	t, b := tried{limit: limit}, newBackoff()
+	t, b := tried{limit: limit}, c.pace.backoff()
 	for {
 		err := f(ctx, t.limit)
 		if err == nil {
@@ -110,7 +123,7 @@ func (c *caller) mend(ctx context.Context, err error, t *tried, b backoff.BackOf
 	case retry:
 		t.waits++
 		t.cutShort = t.cutShort || e.CutShort
-		d := pause(b, err)
+		d := c.pace.pause(b, err)
 		c.log.Warn("the remote did not answer; waiting to ask again",
 			zap.String("code", string(e.Code)), zap.String("tool", e.Tool),
 			zap.String("request_id", e.RequestID), zap.Duration("wait", d),

@@ -26,7 +26,7 @@ func waits(t *testing.T, errs ...error) (gaps []time.Duration, renewed int, end 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		src := &renewals{}
-		c := &caller{source: src, log: zap.NewNop()}
+		c := &caller{source: src, log: zap.NewNop(), pace: contractPace}
 		last, i := time.Now(), 0
 		end = c.call(t.Context(), 200, func(context.Context, int) error {
 			if i > 0 {
@@ -107,7 +107,7 @@ func TestALostSessionIsRepeatedAtOnce(t *testing.T) {
 }
 
 func TestTooLargeHalvesTheLimit(t *testing.T) {
-	c := &caller{log: zap.NewNop()}
+	c := &caller{log: zap.NewNop(), pace: contractPace}
 	var limits []int
 	err := c.call(t.Context(), 5, func(_ context.Context, limit int) error {
 		limits = append(limits, limit)
@@ -124,7 +124,7 @@ func TestAStopEndsAWaitAtOnceWithItsCause(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(300*time.Millisecond, func() { cancel(stop) })
 		began := time.Now()
-		c := &caller{log: zap.NewNop()}
+		c := &caller{log: zap.NewNop(), pace: contractPace}
 		err := c.call(ctx, 0, func(context.Context, int) error { return &remote.Error{Code: remote.Unreachable} })
 		if !errors.Is(err, stop) || time.Since(began) != 300*time.Millisecond {
 			t.Errorf("ended after %v with %v", time.Since(began), err)

@@ -165,7 +165,7 @@ func again(context.Context) (landed bool, err error) { return false, nil }
 // a write was lost, landed tells whether it had been done: it is then neither
 // repeated nor reported as failed. A page in hand may end after a stop.
 func (w *walk) persist(ctx context.Context, write func(context.Context) error, landed func(context.Context) (bool, error)) error {
-	t, b := tried{}, newCommitBackoff()
+	t, b := tried{}, w.caller.pace.commitBackoff()
 	finish, done := graceful(ctx, commitGrace)
 	defer done()
 	for {
@@ -179,7 +179,7 @@ func (w *walk) persist(ctx context.Context, write func(context.Context) error, l
 			}
 			t.waits++
 			w.run.Retries++
-			d := pause(b, nil)
+			d := w.caller.pace.pause(b, nil)
 			w.log.Warn("the mirror could not be written; waiting to try again", zap.Duration("wait", d), zap.Error(err))
 			if err := wait(ctx, d); err != nil {
 				return err
