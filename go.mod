@@ -27,7 +27,6 @@ require (
 	golang.org/x/sync v0.25.0
 	golang.org/x/term v0.48.0
 	golang.org/x/text v0.44.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

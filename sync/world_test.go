@@ -1,9 +1,9 @@
 package sync_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"slices"
 	"strconv"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
@@ -24,8 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Histories for every day; -rapid.checks=1000 on the command line is for a night.
-	_ = flag.Set("rapid.checks", "30")
+	modelFlags()
 	os.Exit(localpg.Main(m))
 }
 
@@ -45,6 +44,7 @@ type world struct {
 	wait   time.Duration // for a lease
 	// maxBytes bounds an answer; 0: the client's own bound.
 	maxBytes int64
+	timeout  time.Duration // of a call; 0: ten seconds
 	watch    func(sync.Progress)
 }
 
@@ -103,7 +103,7 @@ func (w *world) connect(t testing.TB) *remote.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := remote.New(remote.Options{BaseURL: w.xiaoqu.URL(), Tokens: tokens, Timeout: 10 * time.Second, Logger: w.log, Version: "test", MaxBytes: w.maxBytes})
+	c, err := remote.New(remote.Options{BaseURL: w.xiaoqu.URL(), Tokens: tokens, Timeout: cmp.Or(w.timeout, 10*time.Second), Logger: w.log, Version: "test", MaxBytes: w.maxBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func (w *world) equal(t failer, resources ...string) {
 		for id, raw := range w.xiaoqu.Live(r) {
 			want[id] = exact(t, string(raw))
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Fatalf("%s: the mirror is not upstream (-upstream +mirror), %d rows against %d:\n%.2000s", r, len(want), len(got), diff)
 		}
 	}
