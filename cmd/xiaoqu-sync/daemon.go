@@ -135,7 +135,6 @@ func (d *daemon) open(ctx context.Context) error {
 		return err
 	}
 	o := d.app.engineOptions()
-	o.Holder.Since = time.Time{} // of each lease, not of the process
 	o.Watch = d.app.watched(d.notify.progress)
 	d.engine = sync.NewEngine(client, d.app.mirror, o)
 	return nil

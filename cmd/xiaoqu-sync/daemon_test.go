@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,13 +53,13 @@ func TestADaemonWaitsForItsDatabase(t *testing.T) {
 	c := newCLI(t)
 	c.xiaoqu.Seed(3, 3, 3)
 	front := newDoor(t, c.url)
-	p := c.daemon(t, binary, configured(t, "@every 1s", ""), "XIAOQU_DATABASE_URL="+front.url)
+	p := c.daemon(t, binary, configured(t, "@every 1s", ""), "XIAOQU_DATABASE_URL="+front.URL())
 	p.logs(t, "waiting to try again", 1)
 	front.unlock(t)
 	eventually(t, "a round once the database is there", func() bool {
 		return c.migrated(t) && c.rounds(t, "users") > 0
 	})
-	front.shut()
+	front.shut(t)
 	p.logs(t, "could not be used", 2)
 	if n := strings.Count(p.log.String(), "ERROR\tthe database could not be used"); n != 1 {
 		t.Errorf("an outage is an error once, and was %d times", n)
@@ -74,27 +75,46 @@ func TestADaemonWaitsForItsDatabase(t *testing.T) {
 func TestWhatOnlyAPersonCanMendEndsTheStart(t *testing.T) {
 	c := newCLI(t)
 	c.must(t, "migrate")
+	login, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	login.User = url.UserPassword("nobody_here", "x")
 	cases := map[string]struct {
-		prepare string
-		env     string
-		exit    int
+		env, code string
+		exit      int
 	}{
-		"a schedule that is none":     {env: "XIAOQU_REQUEST_TIMEOUT=soon", exit: 2},
-		"a key that cannot be one":    {env: "XIAOQU_OPEN_KEY=with space in it", exit: 2},
-		"a login that is refused":     {env: "XIAOQU_DATABASE_URL=" + strings.Replace(c.url, "://", "://nobody_here:x@", 1), exit: 2},
-		"a database of a later tool ": {prepare: "insert into xiaoqu_sync.migrations (version_id, is_applied) values (9999, true)", exit: 10},
+		"a setting that is none":   {"XIAOQU_REQUEST_TIMEOUT=soon", "CONFIG_INVALID", 2},
+		"a key that cannot be one": {"XIAOQU_OPEN_KEY=with space in it", "KEY_INVALID", 2},
+		"a login that is refused":  {"XIAOQU_DATABASE_URL=" + login.String(), "DATABASE_REFUSED", 2},
 	}
 	for name, k := range cases {
 		t.Run(name, func(t *testing.T) {
 			other := *c
 			other.env = append(append([]string{}, c.env...), k.env)
-			if k.prepare != "" {
-				c.read(t, k.prepare)
-			}
-			if r := other.run(t, "run"); r.exit != k.exit {
-				t.Errorf("exit %d, want %d\n%s", r.exit, k.exit, r.err)
+			r := other.run(t, "run", "--output", "json")
+			if code := r.envelope(t).Error.Code; r.exit != k.exit || code != k.code {
+				t.Errorf("exit %d %s, want %d %s\n%s", r.exit, code, k.exit, k.code, r.err)
 			}
 		})
+	}
+}
+
+func TestASchemaOfALaterReleaseEndsTheDaemonAtAnyTime(t *testing.T) {
+	binary := build(t)
+	t.Parallel()
+	c := newCLI(t)
+	c.xiaoqu.Seed(3, 3, 3)
+	path := configured(t, "@every 1s", "")
+	p := c.daemon(t, binary, path)
+	eventually(t, "a round", func() bool { return c.migrated(t) && c.rounds(t, "users") > 0 })
+	c.read(t, "insert into xiaoqu_sync.migrations (version_id, is_applied) values (9999, true)")
+	for _, when := range []string{"at work", "at the start"} {
+		<-p.ended
+		if exit := p.ProcessState.ExitCode(); exit != 10 {
+			t.Errorf("%s: exit %d, want 10", when, exit)
+		}
+		p = c.daemon(t, binary, path)
 	}
 }
 
@@ -135,12 +155,12 @@ func TestHangupReadsTheConfigurationAgain(t *testing.T) {
 		t.Error("a refused configuration changed the log level")
 	}
 
-	rewrite(t, path, "@every 1s", "page_limit: 10\nlog: {level: debug}\n")
+	rewrite(t, path, "@every 1s", "  payments: {}\npage_limit: 10\nlog: {level: debug}\n")
 	_ = p.Process.Signal(syscall.SIGHUP)
 	p.logs(t, "wait for a restart", 1)
 	p.logs(t, "DEBUG", 1)
-	if text := p.log.String(); !strings.Contains(text, `"settings": ["page_limit"]`) {
-		t.Error("page_limit is not named as what waits for a restart")
+	if text := p.log.String(); !strings.Contains(text, `"settings": ["page_limit", "resources"]`) {
+		t.Error("page_limit and the new resource are not named as what waits for a restart")
 	}
 	n := c.rounds(t, "users")
 	eventually(t, "rounds by the new schedule", func() bool { return c.rounds(t, "users") >= n+3 })

@@ -93,7 +93,7 @@ func TestReadyIsWhatAPersonNeedNotMend(t *testing.T) {
 	c := newCLI(t)
 	c.xiaoqu.Seed(3, 3, 3)
 	direct, door := c.url, newDoor(t, c.url)
-	c.set("XIAOQU_DATABASE_URL", door.url)
+	c.set("XIAOQU_DATABASE_URL", door.URL())
 	d, stop, ended := c.inProcess(t, "@every 1s", hooks{})
 	ready := func() bool { return d.ready(t.Context()) == nil }
 	if ready() {
@@ -108,7 +108,7 @@ func TestReadyIsWhatAPersonNeedNotMend(t *testing.T) {
 	})
 	c.xiaoqu.SetContext(remotetest.Context{})
 	eventually(t, "ready again", ready)
-	door.shut()
+	door.shut(t)
 	if ready() {
 		t.Error("ready while the database is away")
 	}

@@ -11,14 +11,13 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
-// work does the runs of one moment. The schema is looked at each time: another
-// release may have migrated it since.
+// work does the runs of one moment.
 func (d *daemon) work(ctx context.Context, due []sync.Due, ended func(string)) {
 	var names []string
 	for _, one := range due {
 		names = append(names, one.Resource)
 	}
-	if err := d.app.prepare(ctx, names); err != nil {
+	if err := d.fit(ctx, names); err != nil {
 		d.unfit(ctx, names, err, ended)
 		return
 	}
@@ -28,6 +27,21 @@ func (d *daemon) work(ctx context.Context, due []sync.Due, ended func(string)) {
 		d.observe(o)
 	})
 	d.notify.idle(d.next())
+}
+
+// fit looks at the schema each time: another release may have migrated it, or
+// somebody dropped a table, since this process began.
+func (d *daemon) fit(ctx context.Context, names []string) error {
+	err := d.app.mirror.Ready(ctx, names)
+	if isSchema(err) {
+		err = d.app.prepare(ctx, names)
+	}
+	return err
+}
+
+func isSchema(err error) bool {
+	var e *mirror.Error
+	return errors.As(err, &e) && e.Kind == mirror.KindSchema
 }
 
 // unfit is a moment that the database spoilt before any run began.
@@ -44,8 +58,7 @@ func (d *daemon) unfit(ctx context.Context, names []string, err error, ended fun
 		ended(r)
 		d.observe(sync.Outcome{Resource: r, Result: sync.Failed, Err: err})
 	}
-	var e *mirror.Error
-	if errors.As(err, &e) && e.Kind == mirror.KindSchema {
+	if isSchema(err) {
 		d.fail(err) // no later moment can help this binary
 	}
 }

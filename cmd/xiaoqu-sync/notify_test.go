@@ -60,7 +60,7 @@ func TestSystemdHearsHowTheDaemonIs(t *testing.T) {
 	c.xiaoqu.Seed(1000, 3, 3)
 	door := newDoor(t, c.url)
 	path, heard := listening(t)
-	p := c.daemon(t, binary, configured(t, "@every 1h", ""), "XIAOQU_DATABASE_URL="+door.url,
+	p := c.daemon(t, binary, configured(t, "@every 1h", ""), "XIAOQU_DATABASE_URL="+door.URL(),
 		"NOTIFY_SOCKET="+path, "WATCHDOG_USEC=400000")
 	before := until(t, heard, "DATABASE_UNREACHABLE")
 	if last := before[len(before)-1]; !strings.Contains(last, "EXTEND_TIMEOUT_USEC=") {

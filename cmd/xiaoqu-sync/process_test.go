@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/localpg"
 )
 
 // process is a daemon: the real binary at work.
@@ -149,68 +148,26 @@ func (p *process) rss(t testing.TB) float64 {
 
 // door is a way to the database that a test opens and shuts.
 type door struct {
-	url, at, to string
-	listener    net.Listener
-	open        chan net.Conn // the connections that shut cuts
+	*localpg.Proxy
+	database string
 }
 
 // newDoor gives one that is shut.
-func newDoor(t testing.TB, database string) *door {
+func newDoor(t testing.TB, database string) door {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &door{to: u.Host, open: make(chan net.Conn, 1000)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.at = l.Addr().String()
-	_ = l.Close()
-	u.Host = d.at
-	d.url = u.String()
-	t.Cleanup(d.shut)
+	d := door{localpg.StartProxy(t, database), database}
+	d.shut(t)
 	return d
 }
 
-func (d *door) unlock(t testing.TB) {
-	t.Helper()
-	l, err := net.Listen("tcp", d.at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.listener = l
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", d.to)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			d.open <- client
-			d.open <- server
-			go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-			go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
-		}
-	}()
-}
+func (d door) unlock(t testing.TB) { d.leadTo(t, d.database) }
 
-// shut refuses new connections and cuts those that are there.
-func (d *door) shut() {
-	if d.listener != nil {
-		_ = d.listener.Close()
-	}
-	for {
-		select {
-		case c := <-d.open:
-			_ = c.Close()
-		default:
-			return
-		}
+// shut cuts the connections that are there and those to come.
+func (d door) shut(t testing.TB) { d.leadTo(t, "postgres://127.0.0.1:1") }
+
+func (d door) leadTo(t testing.TB, target string) {
+	t.Helper()
+	if err := d.Retarget(target); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -58,12 +59,18 @@ func needsRestart(old, now *config.Config) []string {
 	}
 	var names []string
 	for _, s := range now.Effective() {
-		value, known := values[s.Name]
 		switch {
-		case s.Name == "log.level", s.Name == "schedule_jitter", strings.HasSuffix(s.Name, ".schedule"):
-		case !known: // of a resource that is new, which "resources" says
-		case s.Name == "database.url" && old.Database.URL != now.Database.URL, value != s.Value:
+		case s.Name == "log.level", s.Name == "schedule_jitter":
+		case strings.HasPrefix(s.Name, "resources."): // looked at below, as a whole
+		case s.Name == "database.url" && old.Database.URL != now.Database.URL, values[s.Name] != s.Value:
 			names = append(names, s.Name)
+		}
+	}
+	for name, is := range now.Resources {
+		was, known := old.Resources[name]
+		was.Schedule = is.Schedule
+		if known && !reflect.DeepEqual(was, is) {
+			names = append(names, "resources."+name)
 		}
 	}
 	slices.Sort(names)

@@ -85,7 +85,7 @@ func phases() map[string]phase {
 			return p
 		},
 		"waiting for the database": func(t *testing.T, c *cli, start func(schedule string) *process) *process {
-			c.set("XIAOQU_DATABASE_URL", newDoor(t, c.url).url)
+			c.set("XIAOQU_DATABASE_URL", newDoor(t, c.url).URL())
 			p := start("@every 1h")
 			p.logs(t, "waiting to try again", 1)
 			return p
