@@ -116,7 +116,7 @@ select p.need from (
     cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE')) as r (name)
     where c.relkind in ('r', 'p')
       and (s.nspname = $1::text and c.relname = any ($3::text[]) and r.name not in ('DELETE', 'TRUNCATE')
-           or s.nspname = $2::text and c.relname in ('state', 'runs', 'quarantine', 'leases', 'passes', 'alerts') and r.name <> 'TRUNCATE'
+           or s.nspname = $2::text and c.relname in ('state', 'runs', 'quarantine', 'leases', 'passes', 'purges', 'views', 'alerts') and r.name <> 'TRUNCATE'
            or s.nspname = $2::text and c.relname in (select 'staging_' || w from unnest($3::text[]) w) and r.name <> 'UPDATE')
     union all
     -- Only its owner may add a column to a table of an earlier release.
