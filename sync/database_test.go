@@ -14,7 +14,7 @@ import (
 )
 
 // hand does to the database what a person could who is not bound by its settings.
-func (w *world) hand(t failer, sql string) {
+func (w *world) hand(t failer, sql string) [][]string {
 	t.Helper()
 	u, err := url.Parse(w.url)
 	if err != nil {
@@ -24,9 +24,11 @@ func (w *world) hand(t failer, sql string) {
 	q.Set("default_transaction_read_only", "off")
 	q.Set("statement_timeout", "0")
 	u.RawQuery = q.Encode()
-	if _, _, err := localpg.Query(context.WithoutCancel(t.Context()), u.String(), sql); err != nil {
+	_, rows, err := localpg.Query(context.WithoutCancel(t.Context()), u.String(), sql)
+	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
+	return rows
 }
 
 // setting changes a setting of the database, for connections to come; breakAll
@@ -103,7 +105,7 @@ func TestADatabaseFaultThatHealsIsWaitedOut(t *testing.T) {
 				c.harm(t, w)
 				go func() {
 					defer close(healed)
-					<-lines[logRetry]
+					await(t, lines, logRetry)
 					c.heal(t, w)
 				}()
 			})
@@ -131,9 +133,11 @@ func (w *world) hold(t *testing.T, sql string) {
 			"with locked as materialized ("+sql+") select pg_sleep(60) from locked")
 	}()
 	t.Cleanup(func() { w.breakAll(t); <-held })
-	for w.count(t, "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%' and wait_event = 'PgSleep'") == 0 {
-		if t.Context().Err() != nil {
+	for len(w.hand(t, "select from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%' and wait_event = 'PgSleep'")) == 0 {
+		select {
+		case <-held:
 			t.Fatal("the lock was not taken")
+		default:
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestAFullDiskIsWaitedOutAndLosesNothing(t *testing.T) {
 			t.Errorf("the disk is not full: %v", err)
 		}
 		go func() {
-			<-lines[logRetry]
+			await(t, lines, logRetry)
 			if n := p.count(t, "select count(*) from xiaoqu.users"); n != 20 {
 				t.Errorf("%d rows, want those of two pages", n)
 			}

@@ -36,6 +36,18 @@ func (w *world) logged(t *testing.T, messages ...string) map[string]chan struct{
 	return lines
 }
 
+// await waits for a line, but not for ever. It is for any goroutine.
+func await(t *testing.T, lines map[string]chan struct{}, message string) {
+	t.Helper()
+	timeout := time.NewTimer(time.Minute)
+	defer timeout.Stop()
+	select {
+	case <-lines[message]:
+	case <-timeout.C:
+		t.Errorf("not logged in time: %s", message)
+	}
+}
+
 const (
 	logRetry   = "the mirror could not be written; waiting to try again"
 	logBroke   = "the database connection that held the lease broke; taking the lease again"
@@ -116,7 +128,7 @@ func TestARunSurvivesAFailoverAndKeepsItsLease(t *testing.T) {
 	var aside sync.Outcome
 	p.atPage(2, func() { p.promote(t, p.dir) })
 	p.atPage(4, func() {
-		<-lines[logRetaken]
+		await(t, lines, logRetaken)
 		other := *p.world
 		other.watch = nil
 		aside = other.run(t.Context(), "users")["users"]
@@ -202,26 +214,36 @@ func away(t *testing.T, end string, meanwhile func(w *world, direct *mirror.Mirr
 		if err := p.Retarget("postgres://127.0.0.1:1/"); err != nil {
 			t.Error(err)
 		}
-		<-lines[logBroke]
+		await(t, lines, logBroke)
 		meanwhile(w, direct)
 		if err := p.Retarget(w.door); err != nil {
 			t.Error(err)
 		}
 	})
-	w.atPage(2, func() { <-lines[end] })
+	w.atPage(2, func() { await(t, lines, end) })
 	w.door = w.url
 	o := w.run(t.Context(), "users")["users"]
 	w.watch = nil
 	return w, o
 }
 
+// seize takes the lease as soon as the server has noticed that its holder is cut off.
+func seize(t *testing.T, m *mirror.Mirror, h mirror.Holder) *mirror.Lease {
+	t.Helper()
+	for {
+		lease, err := m.Lease(t.Context(), "users", h)
+		if err == nil {
+			return lease
+		}
+		if held := new(mirror.HeldError); !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestALeaseThatAnotherWorkerTookEndsTheRun(t *testing.T) {
 	w, o := away(t, logLost, func(_ *world, direct *mirror.Mirror) {
-		lease, err := direct.Lease(t.Context(), "users", mirror.Holder{Host: "other", PID: 7})
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		lease := seize(t, direct, mirror.Holder{Host: "other", PID: 7})
 		t.Cleanup(func() { lease.Release(context.WithoutCancel(t.Context())) })
 	})
 	if o.Result != sync.Failed || !errors.Is(o.Err, sync.ErrLeaseLost) {
@@ -238,11 +260,7 @@ func TestALeaseThatAnotherWorkerTookEndsTheRun(t *testing.T) {
 func TestALeaseThatTheServerStillHoldsForUsIsWaitedFor(t *testing.T) {
 	w, o := away(t, logRetaken, func(w *world, direct *mirror.Mirror) {
 		// As a server has it that has not noticed the broken connection.
-		ghost, err := direct.Lease(t.Context(), "users", w.holder)
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		ghost := seize(t, direct, w.holder)
 		time.AfterFunc(300*time.Millisecond, func() { ghost.Release(context.WithoutCancel(t.Context())) })
 	})
 	if o.Result != sync.Synced || o.Pages != 10 {

@@ -47,8 +47,7 @@ func (e *Engine) retake(ctx context.Context, resource string) (*mirror.Lease, er
 		var held *mirror.HeldError
 		switch {
 		case errors.As(err, &held):
-			// A server that has not noticed yet holds the lease for us.
-			if t.waits >= maxCommitWaits || !e.mine(held.Holder) {
+			if t.waits >= maxCommitWaits || e.another(held.Holder) {
 				return nil, ErrLeaseLost
 			}
 		case judgeCommit(err, t) != retry:
@@ -63,9 +62,12 @@ func (e *Engine) retake(ctx context.Context, resource string) (*mirror.Lease, er
 	}
 }
 
-// mine tells whether a holder is this very process. The database keeps
-// microseconds.
-func (e *Engine) mine(h mirror.Holder) bool {
+// another tells whether a holder is another worker for certain. A server that has
+// not noticed the broken connection holds the lease for this very process, and who
+// gave it back a moment ago, or has only just taken it, has no name. The database
+// keeps microseconds.
+func (e *Engine) another(h mirror.Holder) bool {
 	own := e.opts.Holder
-	return h.Host == own.Host && h.PID == own.PID && h.Since.Sub(own.Since).Abs() < time.Millisecond
+	same := h.Host == own.Host && h.PID == own.PID && h.Since.Sub(own.Since).Abs() < time.Millisecond
+	return h != (mirror.Holder{}) && !same
 }
