@@ -237,7 +237,7 @@ func TestBrokenWiresOfTheSimulator(t *testing.T) {
 	for name, effect := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sim, c := simulate(t, remotetest.Options{}, func(o *remote.Options) { o.Timeout, o.MaxBytes = 2*time.Second, 4<<20 })
+			sim, c := simulate(t, remotetest.Options{}, func(o *remote.Options) { o.Timeout, o.MaxBytes = 2*time.Second, 1<<20 })
 			sim.Inject(remotetest.Fault{Do: effect})
 			_, err := c.Changes(t.Context(), users())
 			var e *remote.Error
