@@ -81,11 +81,18 @@ func TestHealthTellsInOneStatementWhatStatusTells(t *testing.T) {
 	if got, want := f.health(t), `incremental 1 1 RATE_LIMITED {"failed": 1, "running": 1} f 1 0 host-a f 0`; got != want {
 		t.Errorf("at work: %q, want %q", got, want)
 	}
-	lease.Release(t.Context())
-	f.exec(t, "insert into xiaoqu_sync.leases (resource, host, pid, since, backend_pid) values ('users', 'dead', 1, now(), pg_backend_pid())")
-	if got := value[bool](t, f, "select lease_host is null from xiaoqu_sync.health where resource = 'users'"); !got {
-		t.Error("a holder that is gone is named")
+	nameless := func(why string) {
+		t.Helper()
+		if !value[bool](t, f, "select lease_host is null from xiaoqu_sync.health where resource = 'users'") {
+			t.Error(why)
+		}
 	}
+	f.exec(t, "update xiaoqu_sync.leases set backend_pid = 0")
+	nameless("the lock is another one's than the row says")
+	lease.Release(t.Context())
+	f.exec(t, "delete from xiaoqu_sync.leases")
+	f.exec(t, "insert into xiaoqu_sync.leases (resource, host, pid, since, backend_pid) values ('users', 'dead', 1, now(), pg_backend_pid())")
+	nameless("a holder that is gone is named")
 }
 
 func TestHealthNeedsNoRightToTheBookkeeping(t *testing.T) {
