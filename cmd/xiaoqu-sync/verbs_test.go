@@ -85,7 +85,7 @@ func TestExitCodes(t *testing.T) {
 		"no such flag":       {func(*cli) {}, "sync --fast", exitUsage, "--fast"},
 		"no such resource":   {func(*cli) {}, "sync userz", exitUsage, "userz"},
 		"no such output":     {func(*cli) {}, "sync --output xml", exitUsage, "xml"},
-		"no key":             {func(c *cli) { c.env = c.env[:2]; c.set("XIAOQU_DATABASE_URL", c.url) }, "sync", exitUsage, "XIAOQU_OPEN_KEY"},
+		"no key":             {func(c *cli) { c.env = c.env[:3]; c.set("XIAOQU_DATABASE_URL", c.url) }, "sync", exitUsage, "XIAOQU_OPEN_KEY"},
 		"a token as the key": {func(c *cli) { c.set("XIAOQU_OPEN_KEY", "xqak-0123456789") }, "sync", exitUsage, "token"},
 		"a key nobody knows": {func(c *cli) { c.set("XIAOQU_OPEN_KEY", "xqok-0123456789") }, "sync", exitCredentials, "refused"},
 		"database down":      {func(c *cli) { c.set("XIAOQU_DATABASE_URL", "postgres://u:hush-hush@127.0.0.1:1/x") }, "sync", exitBackend, "127.0.0.1"},

@@ -28,7 +28,7 @@ func gauges() []gauge {
 	add("status_read_timestamp_seconds", "When the mirror's status was last read.")
 	add("schema_version", "Version of the bookkeeping's schema.")
 	add("key_version", "Version of the service key in use, when its store keeps versions.")
-	add("key_version_age_seconds", "How long the store has had that version.")
+	add("key_version_age_seconds", "How long this process has known that version.")
 
 	add("last_success_timestamp_seconds", "When the last complete round ended; 0 when there was none.", "resource")
 	add("data_cutoff_timestamp_seconds", "As of when the mirror equals the remote.", "resource")
