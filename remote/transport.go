@@ -29,7 +29,7 @@ const (
 
 const (
 	refusalBytes = 64 << 10        // kept of an answer that is no JSON-RPC
-	asideTimeout = 2 * time.Second // for what nobody waits for: DELETE, cancellations, replies to a ping
+	asideTimeout = time.Second // less than closeLimit; for what nobody waits for: DELETE, cancellations, replies to a ping
 )
 
 var (
