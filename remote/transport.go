@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	refusalBytes = 64 << 10        // kept of an answer that is no JSON-RPC
+	refusalBytes = 64 << 10    // kept of an answer that is no JSON-RPC
 	asideTimeout = time.Second // less than closeLimit; for what nobody waits for: DELETE, cancellations, replies to a ping
 )
 
