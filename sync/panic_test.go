@@ -16,8 +16,7 @@ type bursting struct{ sync.Source }
 
 func (b bursting) Changes(ctx context.Context, q remote.Query) (*remote.Page, error) {
 	if q.Resource == "users" && q.Cursor != "" {
-		var none map[string]int
-		none["x"]++
+		panic("a mistake of ours")
 	}
 	return b.Source.Changes(ctx, q)
 }
