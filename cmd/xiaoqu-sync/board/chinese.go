@@ -61,6 +61,8 @@ func chineseMeanings() map[string]string {
 		"LEASE_LOST":           "持有租约的数据库连接中断。下次运行会继续。",
 		"INTERNAL":             "xiaoqu-sync 的程序错误：详情见日志。",
 		"KEY_INVALID":          "服务密钥缺失或格式不对：请设置 XIAOQU_OPEN_KEY。",
+		"VAULT_UNREACHABLE":    "Vault 没有应答或处于封印状态。下次运行会重试。",
+		"VAULT_REFUSED":        "Vault 拒绝登录或路径无权限：运行 xiaoqu-sync check 查看详情。",
 		"DATABASE_INTERNAL":    "PostgreSQL 拒绝了一条语句：这是 xiaoqu-sync 的程序错误，详情见日志。",
 		"SUPERSEDED":           "另一个进程推进了镜像，本进程没有再写入。下次运行会继续。",
 		"STAGING_LOST":         "重建的暂存数据丢失：重新重建会再次读取全部数据。",

@@ -61,6 +61,8 @@ func englishMeanings() map[string]string {
 		"LEASE_LOST":           "The connection that held the lease broke. The next run goes on.",
 		"INTERNAL":             "A bug of xiaoqu-sync: the log has the details.",
 		"KEY_INVALID":          "The service key is missing or cannot be one: set XIAOQU_OPEN_KEY.",
+		"VAULT_UNREACHABLE":    "Vault did not answer or is sealed. The next run tries again.",
+		"VAULT_REFUSED":        "Vault refuses the login or the path: xiaoqu-sync check says which.",
 		"DATABASE_INTERNAL":    "PostgreSQL refused a statement: a bug of xiaoqu-sync, the log has the details.",
 		"SUPERSEDED":           "Another worker moved the mirror; this one wrote nothing more. The next run goes on.",
 		"STAGING_LOST":         "What a rebuild had staged is gone: a rebuild reads everything again.",

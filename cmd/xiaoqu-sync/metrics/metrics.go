@@ -64,8 +64,8 @@ type Recorder struct {
 }
 
 type keyVersion struct {
-	number  int64
-	created time.Time
+	number int64
+	since  time.Time
 }
 
 // New makes a Recorder with a registry of its own: nothing global is touched.

@@ -75,10 +75,10 @@ func (r *Recorder) SkippedTick(resource string) {
 // those in outcomes.
 func (r *Recorder) Panicked() { r.panics.Inc() }
 
-// KeyVersion notes which version of the service key is in use and since when the
-// store has it. A key that has no version is not told.
-func (r *Recorder) KeyVersion(number int64, created time.Time) {
-	r.key.Store(&keyVersion{number: number, created: created})
+// KeyVersion notes which version of the service key is in use and since when
+// this process knows it. A key that has no version is not told.
+func (r *Recorder) KeyVersion(number int64, since time.Time) {
+	r.key.Store(&keyVersion{number: number, since: since})
 }
 
 func (r *Recorder) resource(name string) string {

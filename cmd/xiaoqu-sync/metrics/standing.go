@@ -57,7 +57,7 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	}
 	if k := s.key.Load(); k != nil {
 		send("key_version", float64(k.number))
-		send("key_version_age_seconds", time.Since(k.created).Seconds())
+		send("key_version_age_seconds", time.Since(k.since).Seconds())
 	}
 	if s.opts.Mirror == nil {
 		return
