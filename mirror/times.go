@@ -14,7 +14,7 @@ const (
 // ParseTime reads a text of the remote as a time, by the same rules as the typed
 // columns of a record; loc is for a text that names no zone.
 func ParseTime(text string, loc *time.Location) (time.Time, bool) {
-	return parseTime([]byte(text), loc)
+	return parseText([]byte(text), loc)
 }
 
 // parseTime reads a JSON value as a time, cut to microseconds. It takes RFC 3339
@@ -23,15 +23,20 @@ func ParseTime(text string, loc *time.Location) (time.Time, bool) {
 // as a number or a string. Whatever it does not know for certain is not a time: a
 // null is better than another date. Of a text without a zone the zone is loc.
 func parseTime(value []byte, loc *time.Location) (time.Time, bool) {
-	if len(value) == 0 || len(value) > maxTimeBytes {
-		return time.Time{}, false
-	}
-	if value[0] == '"' {
+	if len(value) > 0 && len(value) <= maxTimeBytes && value[0] == '"' {
 		value = []byte(textOf(value))
 	}
-	t, ok := parseUnix(value)
+	return parseText(value, loc)
+}
+
+// parseText reads what stands between a string's quotes, or a number.
+func parseText(text []byte, loc *time.Location) (time.Time, bool) {
+	if len(text) == 0 || len(text) > maxTimeBytes {
+		return time.Time{}, false
+	}
+	t, ok := parseUnix(text)
 	if !ok {
-		p := timeParser{rest: value}
+		p := timeParser{rest: text}
 		t, ok = p.time(loc)
 	}
 	if year := t.UTC().Year(); !ok || year < minYear || year > maxYear {

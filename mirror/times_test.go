@@ -151,3 +151,15 @@ func TestTheDatabaseReadsTimesAsWeDo(t *testing.T) {
 		}
 	}
 }
+
+// The cut-off of a page is a text already, whatever it begins with.
+func TestATextIsNotUnquotedTwice(t *testing.T) {
+	for _, text := range []string{`"`, `""`, `"2026-09-15T10:00:00Z"`, ``, `"\`} {
+		if at, ok := ParseTime(text, time.UTC); ok {
+			t.Errorf("%q reads as %v", text, at)
+		}
+	}
+	if _, ok := ParseTime("2026-09-15T10:00:00Z", time.UTC); !ok {
+		t.Error("a good one does not read")
+	}
+}
