@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
@@ -121,5 +122,30 @@ func TestARebuildWhoseMirrorWasDamagedMeanwhileBeginsAgain(t *testing.T) {
 	w.read(t, "delete from xiaoqu_sync.state where resource = 'users'")
 	w.read(t, "delete from xiaoqu.users where change_seq = (select max(change_seq) from xiaoqu.users)")
 	w.mustRun(t, "users")
+	w.equal(t, "users")
+}
+
+func TestAHeldResultWhoseStagingIsLostIsStagedAnew(t *testing.T) {
+	w := newWorld(t)
+	w.limit = 200
+	w.xiaoqu.Seed(150, 0, 0)
+	w.mustRun(t, "users")
+	for _, id := range w.xiaoqu.IDs("users")[:100] {
+		w.xiaoqu.Purge("users", id)
+	}
+	w.xiaoqu.ExpireTokens("users")
+	if o := w.run(t.Context(), "users")["users"]; o.Result != sync.Held {
+		t.Fatalf("%s, %v", o.Result, o.Err)
+	}
+	w.read(t, "delete from xiaoqu_sync.staging_users")
+	if o := w.task(t.Context(), (*sync.Engine).Accept, "users")["users"]; o.Result != sync.Failed || !errors.Is(o.Err, mirror.ErrStagingLost) {
+		t.Fatalf("accepted: %s, %v", o.Result, o.Err)
+	}
+	if o := w.run(t.Context(), "users")["users"]; o.Result != sync.Held || o.Difference == nil || o.Difference.Absent != 100 {
+		t.Fatalf("the run after: %s, %v, %+v", o.Result, o.Err, o.Difference)
+	}
+	if o := w.task(t.Context(), (*sync.Engine).Accept, "users")["users"]; o.Result != sync.Synced {
+		t.Fatalf("accepted once more: %s, %v", o.Result, o.Err)
+	}
 	w.equal(t, "users")
 }

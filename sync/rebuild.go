@@ -258,7 +258,8 @@ func (j *job) apply(ctx context.Context, acceptDeletes bool) error {
 	return j.merge(ctx, acceptDeletes)
 }
 
-// accept lets a held result through.
+// accept lets a held result through. One whose staging is lost begins anew: it
+// would stay held for ever otherwise, and could not be accepted either.
 func (j *job) accept(ctx context.Context) error {
 	p, found, err := j.mirror.Pass(ctx, j.resource)
 	if err != nil {
@@ -268,7 +269,11 @@ func (j *job) accept(ctx context.Context) error {
 		return ErrNothingHeld
 	}
 	j.pass = p
-	return j.merge(ctx, true)
+	err = j.merge(ctx, true)
+	if errors.Is(err, mirror.ErrStagingLost) {
+		return errors.Join(err, j.beginPass(ctx, p.Purpose, p.Reason))
+	}
+	return err
 }
 
 // abort drops what is staged. A resource whose position the remote still knows
