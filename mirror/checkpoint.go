@@ -87,6 +87,9 @@ func (m *Mirror) Checkpoint(ctx context.Context, resource string) (Checkpoint, e
 			c, _, err = m.readState(ctx, resource)
 		}
 	}
+	if errors.Is(err, pgx.ErrNoRows) { // it was removed again at once
+		return Checkpoint{}, fenced(op)
+	}
 	if err != nil {
 		return Checkpoint{}, fail(op, err)
 	}
