@@ -62,7 +62,7 @@ func (h *history) task(ctx context.Context, do act, resources ...string) map[str
 	return by
 }
 
-func (h *history) engine(m *mirror.Mirror) *sync.Engine {
+func (h *history) engine(m sync.Mirror) *sync.Engine {
 	e := sync.NewEngine(h.client, m, sync.Options{
 		TimeZone: shanghai(), Limit: h.limit, Wait: h.wait, MaxDeleteRatio: 0.3, Logger: h.log,
 		Clean: func(s string) string { return s }, Holder: mirror.Holder{Host: "model", PID: os.Getpid(), Since: time.Now()},
@@ -165,17 +165,27 @@ func (h *history) planAndApply() {
 	h.once("apply", func(e *sync.Engine, ctx context.Context, rs []string) []sync.Outcome { return e.Apply(ctx, rs, accept) })
 }
 
-// runTwice lets two workers at the same resources. Sometimes the first one's
-// connections break, and its lease with them: then both are at work.
+// rude is a mirror whose leases keep nobody away: that two workers do no harm
+// must not hang by them.
+type rude struct{ *mirror.Mirror }
+
+func (r rude) Lease(ctx context.Context, resource string, h mirror.Holder) (*mirror.Lease, error) {
+	return r.Mirror.Lease(ctx, resource+"_rude", h)
+}
+
+// runTwice lets two workers at the same resources, while upstream changes.
 func (h *history) runTwice() {
 	h.limit = 1 + h.rng.IntN(10)
+	clear := h.faults(all)
+	defer clear()
 	ctx, stop := context.WithCancel(h.t.Context())
 	defer stop()
 	name, after := "in peace", func() {}
 	if h.odds(0.6) {
 		name, after = h.peril(stop)
 	}
-	h.tell("two syncs at once by %d, %s", h.limit, name)
+	polite := h.odds(0.4)
+	h.tell("two syncs at once by %d, %s, with leases: %v", h.limit, name, polite)
 	second, err := mirror.Open(h.t.Context(), mirror.Options{URL: h.url, MaxConns: 4, Application: modelApplication})
 	if err != nil {
 		h.t.Fatal(err)
@@ -183,7 +193,11 @@ func (h *history) runTwice() {
 	defer second.Close()
 	var g errgroup.Group
 	ends := make(chan sync.Outcome, 2*len(all))
-	for _, m := range []*mirror.Mirror{h.mirror, second} {
+	var other sync.Mirror = second
+	if !polite {
+		other = rude{second}
+	}
+	for _, m := range []sync.Mirror{h.mirror, other} {
 		e := h.engine(m)
 		g.Go(func() error {
 			for range 2 {

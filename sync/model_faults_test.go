@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
@@ -15,7 +16,7 @@ type variety struct {
 	omitsTombstones bool // a full pass brings live records only
 	eventIDs        bool // a cut stream is then asked for again with GET
 	asksFirst       bool // the remote sends requests of its own before its answers
-	unheard         bool // a fault took the place of an answer to notifications/initialized
+	unheard         bool // something may have kept the remote from hearing notifications/initialized
 	exactTimes      bool // deleted_at names its milliseconds and its zone
 }
 
@@ -54,7 +55,7 @@ func (h *history) faults(resources []string) (clear func()) {
 			r := resources[h.rng.IntN(len(resources))]
 			match, where := h.moment(r)
 			what, do := h.effect()
-			times := 1 + h.rng.IntN(2)
+			times := 1 + h.rng.IntN(4)
 			h.xiaoqu.Inject(remotetest.Fault{Match: match, Times: times, Do: do})
 			h.tell("fault: %s, %d times: %s", where, times, what)
 		}
@@ -153,9 +154,12 @@ func (h *history) oddAnswer() remotetest.Effect {
 	}
 }
 
-// twice repeats records within the page: an older version of each goes before,
-// or the same bytes come again.
+// twice repeats records: an older version of each goes before it in the page,
+// the same bytes come again in the page, or the page before comes again.
 func (h *history) twice() func(*remotetest.Page) {
+	if h.odds(0.4) {
+		return againOnTheNextPage()
+	}
 	stale := h.odds(0.5)
 	return func(p *remotetest.Page) {
 		var more []json.RawMessage
@@ -172,6 +176,19 @@ func (h *history) twice() func(*remotetest.Page) {
 			}
 		}
 		p.Records = append(more, p.Records...)
+	}
+}
+
+// againOnTheNextPage is for a fault that fires on several pages of a round.
+func againOnTheNextPage() func(*remotetest.Page) {
+	last := make(chan remotetest.Page, 1)
+	last <- remotetest.Page{}
+	return func(p *remotetest.Page) {
+		before := <-last
+		last <- *p
+		if before.SnapshotID == p.SnapshotID && before.Number < p.Number {
+			p.Records = slices.Concat(before.Records, p.Records)
+		}
 	}
 }
 
@@ -193,8 +210,10 @@ func (h *history) during(resources []string) {
 	case "rounds expire":
 		events = append(events, func() { h.xiaoqu.ExpireRounds(r) })
 	case "tokens revoked":
+		h.plain.unheard = true
 		events = append(events, h.xiaoqu.RevokeTokens)
 	case "key rotated":
+		h.plain.unheard = true
 		h.next++
 		key := fmt.Sprintf("xqok-model-%06d", h.next)
 		events = append(events, func() { h.xiaoqu.RotateKey(key); h.xiaoqu.RevokeTokens() })

@@ -3,12 +3,14 @@ package sync_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
@@ -129,13 +131,26 @@ func (h *history) peace() {
 	h.t.Helper()
 	for r, o := range h.task(h.t.Context(), (*sync.Engine).Sync, all...) {
 		if o.Result == sync.Held {
-			o = h.task(h.t.Context(), (*sync.Engine).Accept, r)[r]
+			o = h.acceptHeld(r)
 		}
 		h.tell("  %s: %s %v", r, o.Result, o.Err)
 		if o.Result != sync.Synced || o.Err != nil {
 			h.t.Fatalf("%s: in peace: %s, %v", r, o.Result, o.Err)
 		}
 	}
+}
+
+// acceptHeld is the person's part. What was staged may be lost, and is then
+// staged once more.
+func (h *history) acceptHeld(r string) sync.Outcome {
+	o := h.task(h.t.Context(), (*sync.Engine).Accept, r)[r]
+	if errors.Is(o.Err, mirror.ErrStagingLost) {
+		h.tell("  %s: held, and its staging is lost", r)
+		if o = h.task(h.t.Context(), (*sync.Engine).Sync, r)[r]; o.Result == sync.Held {
+			o = h.task(h.t.Context(), (*sync.Engine).Accept, r)[r]
+		}
+	}
+	return o
 }
 
 // equals holds the live rows against upstream's, digit for digit. Until a full

@@ -132,7 +132,8 @@ func (h *history) remove(resource string, s *stock, n int) {
 }
 
 // revive brings records back. Some are deleted again before anybody can have
-// seen them: their tombstones have another time then.
+// seen them: their tombstones have another time then, and sometimes it is a
+// full pass that brings them.
 func (h *history) revive(resource string, s *stock) {
 	for range min(1+h.rng.IntN(4), len(s.dead)) {
 		id := h.take(&s.dead)
@@ -145,6 +146,10 @@ func (h *history) revive(resource string, s *stock) {
 			s.live = append(s.live, id)
 		}
 		h.tell("revive %s %s, and delete it again: %v", resource, id, again)
+	}
+	if h.odds(0.3) {
+		h.xiaoqu.ExpireTokens(resource)
+		h.tell("tokens of %s expire", resource)
 	}
 }
 
