@@ -37,6 +37,7 @@ one ends at once. A database that is away is waited for.`,
 			if err != nil {
 				return nil, err
 			}
+			d.hooks.background = append(d.hooks.background, d.tellKeyVersion)
 			if err := d.showBoard(ctx); err != nil {
 				return nil, err
 			}

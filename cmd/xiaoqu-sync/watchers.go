@@ -75,6 +75,25 @@ func (a *app) watchers(ctx context.Context) (hooks, error) {
 	}, nil
 }
 
+// keyVersionEvery is how often the daemon looks which key is in use.
+const keyVersionEvery = 15 * time.Second
+
+// tellKeyVersion has the metrics know the version of the service key in use.
+func (d *daemon) tellKeyVersion(ctx context.Context) error {
+	t := time.NewTicker(keyVersionEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			if d.contact.Load() { // before that there is no key yet
+				d.app.noteKeyVersion()
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // showBoard serves health, metrics and the page for people beside the daemon.
 // An address that cannot be listened on is a mistake that ends the start.
 func (d *daemon) showBoard(ctx context.Context) error {
