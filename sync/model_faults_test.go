@@ -55,6 +55,9 @@ func (h *history) faults(resources []string) (clear func()) {
 			r := resources[h.rng.IntN(len(resources))]
 			match, where := h.moment(r)
 			what, do := h.effect()
+			if h.odds(0.1) { // it takes two pages of a round to show
+				match, where, what, do = remotetest.OnPage(r, 0), r, "the page before again", remotetest.Mutate(againOnTheNextPage())
+			}
 			times := 1 + h.rng.IntN(4)
 			h.xiaoqu.Inject(remotetest.Fault{Match: match, Times: times, Do: do})
 			h.tell("fault: %s, %d times: %s", where, times, what)
@@ -154,12 +157,9 @@ func (h *history) oddAnswer() remotetest.Effect {
 	}
 }
 
-// twice repeats records: an older version of each goes before it in the page,
-// the same bytes come again in the page, or the page before comes again.
+// twice repeats records within the page: an older version of each goes before,
+// or the same bytes come again.
 func (h *history) twice() func(*remotetest.Page) {
-	if h.odds(0.4) {
-		return againOnTheNextPage()
-	}
 	stale := h.odds(0.5)
 	return func(p *remotetest.Page) {
 		var more []json.RawMessage
@@ -179,7 +179,8 @@ func (h *history) twice() func(*remotetest.Page) {
 	}
 }
 
-// againOnTheNextPage is for a fault that fires on several pages of a round.
+// againOnTheNextPage repeats the page before, for a fault that fires on several
+// pages of a round.
 func againOnTheNextPage() func(*remotetest.Page) {
 	last := make(chan remotetest.Page, 1)
 	last <- remotetest.Page{}
