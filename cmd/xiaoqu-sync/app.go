@@ -151,6 +151,21 @@ func (a *app) engineOptions() sync.Options {
 	}
 }
 
+// holding does f with the resource's lease and checkpoint in hand. Somebody else's
+// lease is *mirror.HeldError.
+func (a *app) holding(ctx context.Context, resource string, f func(at mirror.Checkpoint) error) error {
+	lease, err := a.mirror.Lease(ctx, resource, a.holder())
+	if err != nil {
+		return err
+	}
+	defer lease.Release(context.WithoutCancel(ctx))
+	at, err := a.mirror.Checkpoint(ctx, resource)
+	if err != nil {
+		return err
+	}
+	return f(at)
+}
+
 // holder is how this process signs its leases and runs.
 func (a *app) holder() mirror.Holder {
 	host, err := os.Hostname()

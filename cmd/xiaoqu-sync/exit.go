@@ -220,6 +220,16 @@ func ofRemote(f *failure, e *remote.Error) {
 	}
 }
 
+// passes tells the codes in the run log that a later run may cure.
+func passes(code string) bool {
+	switch code {
+	case "BUSY", "RATE_LIMITED", "UNREACHABLE", "SESSION_LOST", "DATABASE_UNREACHABLE", "SUPERSEDED", "LEASE_LOST", "STAGING_LOST", "VAULT_UNREACHABLE", "INTERRUPTED":
+		return true
+	default:
+		return false
+	}
+}
+
 // worst picks the failure that names a run of several resources: the first of
 // this order that occurred.
 func worst(fs []failure) failure {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 )
 
 func (p *program) purgeVerb() *cobra.Command {
@@ -54,27 +56,16 @@ func (a *app) purge(ctx context.Context, names []string, older time.Duration) (a
 	}
 	var out purgeAnswer
 	for _, r := range resources {
-		n, err := a.purgeOne(ctx, r, older)
-		if err != nil {
+		var n int64
+		if err := a.holding(ctx, r, func(at mirror.Checkpoint) (err error) {
+			_, n, err = a.mirror.Purge(ctx, at, older)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		out.Purged = append(out.Purged, purged{r, n})
 	}
 	return out, nil
-}
-
-func (a *app) purgeOne(ctx context.Context, resource string, older time.Duration) (int64, error) {
-	lease, err := a.mirror.Lease(ctx, resource, a.holder())
-	if err != nil {
-		return 0, err
-	}
-	defer lease.Release(context.WithoutCancel(ctx))
-	at, err := a.mirror.Checkpoint(ctx, resource)
-	if err != nil {
-		return 0, err
-	}
-	_, n, err := a.mirror.Purge(ctx, at, older)
-	return n, err
 }
 
 type purged struct {

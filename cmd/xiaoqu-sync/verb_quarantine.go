@@ -136,27 +136,16 @@ func (f *quarantineFlags) selection(a *app, names []string) (mirror.Selection, e
 func (a *app) replay(ctx context.Context, s mirror.Selection) (answer, error) {
 	out := replayAnswer{Replayed: []replayed{}}
 	for _, r := range s.Resources {
-		done, err := a.replayOne(ctx, r, s)
-		if err != nil {
+		var done mirror.Replayed
+		if err := a.holding(ctx, r, func(at mirror.Checkpoint) (err error) {
+			_, done, err = a.mirror.Replay(ctx, at, s, a.config.TimeZone)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		out.Replayed = append(out.Replayed, replayed{r, done})
 	}
 	return out, nil
-}
-
-func (a *app) replayOne(ctx context.Context, resource string, s mirror.Selection) (mirror.Replayed, error) {
-	lease, err := a.mirror.Lease(ctx, resource, a.holder())
-	if err != nil {
-		return mirror.Replayed{}, err
-	}
-	defer lease.Release(context.WithoutCancel(ctx))
-	at, err := a.mirror.Checkpoint(ctx, resource)
-	if err != nil {
-		return mirror.Replayed{}, err
-	}
-	_, done, err := a.mirror.Replay(ctx, at, s, a.config.TimeZone)
-	return done, err
 }
 
 type quarantineAnswer struct {

@@ -166,8 +166,13 @@ func TestClassify(t *testing.T) {
 		{many(nil, code(remote.RateLimited), nil), 7, true},
 	}
 	for _, c := range cases {
-		if f := classify(c.err); f.exit != c.exit || f.retryable != c.retryable {
+		f := classify(c.err)
+		if f.exit != c.exit || f.retryable != c.retryable {
 			t.Errorf("%v: exit %d retryable %v, want %d %v", c.err, f.exit, f.retryable, c.exit, c.retryable)
+		}
+		// The status page has the code alone.
+		if passes(f.code) != f.retryable {
+			t.Errorf("%s passes: %v, but %v is retryable: %v", f.code, passes(f.code), c.err, f.retryable)
 		}
 	}
 }

@@ -123,13 +123,3 @@ func (d *daemon) showBoard(ctx context.Context) error {
 func (d *daemon) tick(resource string) board.Tick {
 	return board.Tick{Next: d.next()[resource], Late: d.app.config.Alerts.StaleAfter}
 }
-
-// passes tells the codes in the run log that a later run may cure.
-func passes(code string) bool {
-	switch code {
-	case "RATE_LIMITED", "UNREACHABLE", "SESSION_LOST", "DATABASE_UNREACHABLE", "SUPERSEDED", "LEASE_LOST", "STAGING_LOST", "VAULT_UNREACHABLE", "INTERRUPTED":
-		return true
-	default:
-		return false
-	}
-}

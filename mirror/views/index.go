@@ -12,16 +12,17 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/migrations"
 )
 
-// Executor runs statements outside of a transaction.
+// Executor runs statements outside of a transaction, and holds one open beside
+// them: a pool of at least two connections.
 type Executor interface {
+	Beginner
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	migrations.Querier
 }
 
 // indexMark begins the comment of every index of ours; the rest tells what it is on.
 const indexMark = "xiaoqu-sync typed column "
 
-// Ours are known by their comment, so that a reader's own index is never touched.
+// Ours are known by their names; the comment tells what each was built from.
 const readIndexes = `
 select c.relname, coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), ''), i.indisvalid
 from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid
@@ -29,8 +30,9 @@ where i.indrelid = to_regclass($1::text) and c.relname like $2::text || '\_typed
 
 // ApplyIndexes builds the indexes that the definition asks for and removes those
 // of ours that it no longer has, without a lock that would hold up a reader or a
-// sync. It is no transaction: what fails is tried again the next time. One
-// process does it at a time; the caller holds the resource's lease.
+// sync. It is no transaction: what fails is tried again the next time. While
+// another process is at it, it leaves it to that one: to this one an index that is
+// being built would look unfinished.
 func ApplyIndexes(ctx context.Context, db Executor, l migrations.Layout, resource string, d Definition) error {
 	if err := migrations.CheckResource(resource); err != nil {
 		return err
@@ -38,6 +40,11 @@ func ApplyIndexes(ctx context.Context, db Executor, l migrations.Layout, resourc
 	if err := d.check(); err != nil {
 		return fmt.Errorf("views: %w", err)
 	}
+	release, got, err := lockIndexes(ctx, db, l, resource)
+	if err != nil || !got {
+		return err
+	}
+	defer release()
 	wanted := d.indexes(l, resource)
 	there, err := existing(ctx, db, l, resource)
 	if err != nil {
@@ -61,6 +68,29 @@ func ApplyIndexes(ctx context.Context, db Executor, l migrations.Layout, resourc
 		}
 	}
 	return nil
+}
+
+// lockIndexes takes the right to change the resource's typed indexes. The lock is
+// of a transaction that stays open beside, so that it holds behind a pooler. It
+// is taken by the simple protocol: an unnamed portal would keep a snapshot, and
+// the building of an index waits for every snapshot.
+func lockIndexes(ctx context.Context, db Executor, l migrations.Layout, resource string) (release func(), got bool, err error) {
+	tx, err := db.Begin(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("views: lock indexes of %s: %w", resource, err)
+	}
+	release = func() { _ = tx.Rollback(context.WithoutCancel(ctx)) } // the lock goes with the connection at the latest
+	const lock = `select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1::text, 0))`
+	if _, err = tx.Exec(ctx, "set local idle_in_transaction_session_timeout = 0"); err == nil {
+		err = tx.QueryRow(ctx, lock, pgx.QueryExecModeSimpleProtocol, "xiaoqu-sync typed indexes "+l.Schema()+"."+resource).Scan(&got)
+	}
+	if err != nil || !got {
+		release()
+	}
+	if err != nil {
+		err = fmt.Errorf("views: lock indexes of %s: %w", resource, err)
+	}
+	return release, got, err
 }
 
 // index is an index as it should be.

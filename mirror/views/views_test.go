@@ -305,3 +305,25 @@ func TestTwoProcessesMakeTheSameViews(t *testing.T) {
 		}
 	}
 }
+
+func TestIndexesThatAreBeingBuiltAreLeftToWhoBuildsThem(t *testing.T) {
+	h := newHouse(t)
+	h.exec(t, `insert into xiaoqu.contracts (id, record, synced_at, change_seq, content_hash)
+		select i::text, jsonb_build_object('status', 's' || i), now(), i, '' from generate_series(1, 20000) i`)
+	status := column("status", "$.status", views.Text)
+	status.Index = true
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() {
+			errs <- views.ApplyIndexes(context.WithoutCancel(t.Context()), h.pool, h.layout, "contracts", define(status))
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := h.text(t, "select count(*) || ' ' || bool_and(indisvalid) from pg_index where indrelid = 'xiaoqu.contracts'::regclass and indexrelid::regclass::text like '%typed%'"); got != "1 true" {
+		t.Error(got)
+	}
+}
