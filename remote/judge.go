@@ -282,24 +282,17 @@ func (x *exchange) ofEvent(data []byte, dead bool) *Error {
 // eventData gives the data of the complete events in the beginning of a stream; all is set when it is the whole stream,
 // whose last event needs no blank line.
 func eventData(head []byte, all bool) [][]byte {
-	var events [][]byte
-	var data []byte
-	for line := range bytes.Lines(head) {
-		text := bytes.TrimRight(line, "\r\n")
-		if value, ok := bytes.CutPrefix(text, []byte("data:")); ok {
-			if len(data) > 0 {
-				data = append(data, '\n')
-			}
-			data = append(data, bytes.TrimSpace(value)...)
+	var found [][]byte
+	e := events{dispatch: func(e *events) {
+		if data := bytes.TrimSpace(e.data); len(data) > 0 {
+			found = append(found, bytes.Clone(data))
 		}
-		if len(text) == 0 && len(data) > 0 {
-			events, data = append(events, data), nil
-		}
+	}}
+	e.write(head)
+	if all {
+		e.finish()
 	}
-	if all && len(data) > 0 {
-		events = append(events, data)
-	}
-	return events
+	return found
 }
 
 // rpcError reads the error of a JSON-RPC response whose id the SDK would not accept.

@@ -66,6 +66,7 @@ func TestEventData(t *testing.T) {
 		"data: a\ndata: b\n\n":               "a\nb",
 		": c\r\nevent: x\r\ndata: a\r\n\r\n": "a",
 		"data: a\n\ndata: cut":               "a",
+		"event: x\rdata: a\r\rdata:b\r\r":    "a|b",
 		"":                                   "",
 	} {
 		if got := string(bytes.Join(eventData([]byte(in), false), []byte("|"))); got != want {

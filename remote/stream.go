@@ -8,28 +8,105 @@ import (
 	"strconv"
 )
 
-// stream is an answer's event stream on its way to the SDK. It reads it as the HTML standard says, whatever ends the
-// lines, and gives the SDK each event with the standard's own fields alone and, in place of the call's result, one
-// without content: the SDK would decode all of it, and end the session over what is nested too deeply.
+// events cuts a stream of events into lines and events, as the HTML standard says, whatever ends the lines.
+type events struct {
+	lf      bool   // a line ended with CR, so a LF now is part of it
+	line    []byte // the beginning of a line whose end has not come
+	fields  []byte // of the event in hand, but its data: the standard's own alone
+	data    []byte // of the event in hand
+	hasData bool
+	// dispatch takes the event in hand; its bytes are used again, unless it takes e.data away.
+	dispatch func(e *events)
+}
+
+// write takes the next piece of the stream.
+func (e *events) write(text []byte) {
+	for len(text) > 0 {
+		text = e.split(text)
+	}
+}
+
+// split takes the first line of text, or the beginning of one, and gives what is behind it.
+func (e *events) split(text []byte) []byte {
+	if e.lf {
+		e.lf = false
+		if text[0] == '\n' {
+			return text[1:]
+		}
+	}
+	end := bytes.IndexAny(text, "\r\n")
+	if end < 0 {
+		e.line = append(e.line, text...)
+		return nil
+	}
+	line := text[:end]
+	if len(e.line) > 0 {
+		e.line = append(e.line, line...)
+		line = e.line
+	}
+	e.lf = text[end] == '\r'
+	e.field(line)
+	e.line = e.line[:0]
+	return text[end+1:]
+}
+
+// field takes one line of an event; a blank one ends it.
+func (e *events) field(line []byte) {
+	if len(line) == 0 {
+		e.end()
+		return
+	}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "data":
+		if e.hasData {
+			e.data = append(e.data, '\n')
+		}
+		e.data = append(e.data, value...)
+		e.hasData = true
+	case "event", "id", "retry":
+		e.fields = append(append(append(e.fields, name...), ": "...), value...)
+		e.fields = append(e.fields, '\n')
+	}
+}
+
+func (e *events) end() {
+	if len(e.fields) > 0 || e.hasData {
+		e.dispatch(e)
+	}
+	e.fields, e.data, e.hasData = e.fields[:0], e.data[:0], false
+}
+
+// finish ends an event that no blank line ended: servers do that at the end of a stream.
+func (e *events) finish() {
+	if len(e.line) > 0 {
+		e.field(e.line)
+		e.line = nil
+	}
+	e.end()
+}
+
+// stream is an answer's event stream on its way to the SDK, which gets each event with the standard's own fields alone
+// and, in place of the call's result, one without content: the SDK would decode all of it, and end the session over what
+// is nested too deeply.
 type stream struct {
 	body io.ReadCloser
 	x    *exchange
 
-	buf     []byte // read and not yet split into lines
-	lf      bool   // a line ended with CR, so a LF now is part of it
-	line    []byte // the beginning of a line whose end has not come
-	event   []byte // fields of the event in hand but its data
-	data    []byte // of the event in hand
-	hasData bool
-	out     []byte // for the SDK
-	err     error  // after out
+	buf    []byte // what is read at once
+	events events
+	out    []byte // for the SDK
+	err    error  // after out
 }
 
 // readSize is how much of a stream is read at once.
 const readSize = 64 << 10
 
 func newStream(body io.ReadCloser, x *exchange) *stream {
-	return &stream{body: body, x: x}
+	s := &stream{body: body, x: x}
+	s.events.dispatch = s.give
+	return s
 }
 
 // Read implements [io.Reader].
@@ -48,94 +125,35 @@ func (s *stream) Read(p []byte) (int, error) {
 // Close implements [io.Closer].
 func (s *stream) Close() error { return s.body.Close() }
 
-// fill reads a piece of the stream and takes its lines.
+// fill reads a piece of the stream and takes its events. One that broke off leaves the event in hand.
 func (s *stream) fill() {
 	if s.buf == nil {
 		s.buf = make([]byte, readSize)
 	}
 	n, err := s.body.Read(s.buf)
 	s.out = s.out[:0]
-	for rest := s.buf[:n]; len(rest) > 0; {
-		rest = s.split(rest)
-	}
+	s.events.write(s.buf[:n])
 	if err != nil {
 		s.err = err
 	}
 	if errors.Is(err, io.EOF) {
-		s.finish()
+		s.events.finish()
 	}
 }
 
-// split takes the first line of text, or the beginning of one, and gives what is behind it.
-func (s *stream) split(text []byte) []byte {
-	if s.lf {
-		s.lf = false
-		if text[0] == '\n' {
-			return text[1:]
-		}
-	}
-	end := bytes.IndexAny(text, "\r\n")
-	if end < 0 {
-		s.line = append(s.line, text...)
-		return nil
-	}
-	line := text[:end]
-	if len(s.line) > 0 {
-		s.line = append(s.line, line...)
-		line = s.line
-	}
-	s.lf = text[end] == '\r'
-	s.field(line)
-	s.line = s.line[:0]
-	return text[end+1:]
-}
-
-// field takes one line of an event; a blank one ends it.
-func (s *stream) field(line []byte) {
-	if len(line) == 0 {
-		s.dispatch()
-		return
-	}
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	value = bytes.TrimPrefix(value, []byte(" "))
-	switch string(name) {
-	case "data":
-		if s.hasData {
-			s.data = append(s.data, '\n')
-		}
-		s.data = append(s.data, value...)
-		s.hasData = true
-	case "event", "id", "retry":
-		s.event = append(append(append(s.event, name...), ": "...), value...)
-		s.event = append(s.event, '\n')
-	}
-}
-
-// dispatch gives the SDK the event in hand.
-func (s *stream) dispatch() {
-	s.out = append(s.out, s.event...)
-	if s.hasData {
-		data := s.data
+// give writes an event for the SDK.
+func (s *stream) give(e *events) {
+	s.out = append(s.out, e.fields...)
+	if e.hasData {
+		data := e.data
 		if short, taken := s.x.take(data); taken {
-			data, s.data = short, nil // the result's bytes are the exchange's now
+			data, e.data = short, nil // the result's bytes are the exchange's now
 		}
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
 			s.out = append(append(append(s.out, "data: "...), line...), '\n')
 		}
 	}
-	if len(s.event) > 0 || s.hasData {
-		s.out = append(s.out, '\n')
-	}
-	s.event, s.data, s.hasData = s.event[:0], s.data[:0], false
-}
-
-// finish gives the SDK the event of a stream that ends well without a blank line: servers do that.
-func (s *stream) finish() {
-	if len(s.line) > 0 {
-		s.field(s.line)
-		s.line = nil
-	}
-	s.dispatch()
+	s.out = append(s.out, '\n')
 }
 
 // take keeps the result of a message that answers the exchange's call and gives the message without it. Anything else

@@ -122,7 +122,7 @@ func TestLoginIsNotRepeatedBehindOurBack(t *testing.T) {
 	t.Parallel()
 	s := vaulttest.StandIn(t)
 	role := s.AppRole(t, time.Hour, time.Hour)
-	c, _ := open(t, s, vault.Options{Auth: vault.AuthAppRole, RoleID: role, SecretID: credentials.NewSecret(s.SecretID(t)), Wait: 300 * time.Millisecond})
+	c, _ := open(t, s, vault.Options{Auth: vault.AuthAppRole, RoleID: role, SecretID: credentials.NewSecret(s.SecretID(t)), Wait: 200 * time.Millisecond}) // less than our own first pause, 250 ms at least
 	s.Fault(vaulttest.Answer("auth/approle/login", 500, `{"errors":[]}`))
 	_, err := c.Key("secret", "x", "y").Key(t.Context())
 	wantError(t, err, credentials.StoreDown, "HTTP 500")
