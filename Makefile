@@ -7,8 +7,7 @@ LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 .PHONY: help check fmt vet lint rooms test pooled race conformance bench demo build vaultdev package
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s
-", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: fmt vet lint rooms ## all that needs no database: fmt, vet, lint, rooms
 
