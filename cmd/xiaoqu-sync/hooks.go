@@ -16,7 +16,8 @@ type hooks struct {
 	observe func([]sync.Outcome)
 	// skipped is told of a moment that brought no run.
 	skipped func(resource string)
-	// panicked is told of a panic in a resource's run.
+	// panicked is told of a panic around a resource's run; one within it is in
+	// the outcome.
 	panicked func(resource string)
 	// background runs beside the timetable until ctx ends. An error ends the
 	// daemon: half of one is worse than a restart.

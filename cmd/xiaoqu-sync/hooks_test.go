@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +131,34 @@ func TestABackgroundThatFailsEndsTheDaemon(t *testing.T) {
 	}})
 	if err := <-ended; !errors.Is(err, broken) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestAPanicInARunIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	p := newProgram(c.env, t.Output(), t.Output())
+	cfg, err := p.load(config.Input{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := p.open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	h, err := a.watchers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDaemon(a, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.observe(sync.Outcome{Resource: "users", Result: sync.Failed, Err: &sync.PanicError{Value: "x"}})
+	rec := httptest.NewRecorder()
+	a.metrics.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if body := rec.Body.String(); !strings.Contains(body, "\nxiaoqu_sync_panics_total 1\n") {
+		t.Error(regexp.MustCompile(`(?m)^xiaoqu_sync_panics_total.*$`).FindString(body))
 	}
 }

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime/debug"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
+
+// manyPages is from how many pages on a moment leaves so much garbage that it is
+// given back to the machine at once: an idle daemon would keep it for long.
+const manyPages = 10
 
 // work does the runs of one moment.
 func (d *daemon) work(ctx context.Context, due []sync.Due, ended func(string)) {
@@ -22,10 +28,15 @@ func (d *daemon) work(ctx context.Context, due []sync.Due, ended func(string)) {
 		return
 	}
 	d.away.Store(false)
+	var pages atomic.Int64
 	d.engine.SyncDue(ctx, due, func(o sync.Outcome) {
+		pages.Add(o.Pages)
 		ended(o.Resource)
 		d.observe(o)
 	})
+	if pages.Load() >= manyPages {
+		debug.FreeOSMemory()
+	}
 	d.notify.idle(d.next())
 }
 
@@ -65,9 +76,6 @@ func (d *daemon) unfit(ctx context.Context, names []string, err error, ended fun
 
 // observe notes how a run ended, and tells.
 func (d *daemon) observe(o sync.Outcome) {
-	if errors.As(o.Err, new(*sync.PanicError)) {
-		d.hooks.panicked(o.Resource)
-	}
 	failed := <-d.failed
 	switch o.Result {
 	case sync.Failed, sync.Held:
