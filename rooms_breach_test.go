@@ -64,7 +64,7 @@ func TestRoomsBreachIsNamed(t *testing.T) {
 		},
 		"SDK outside remote": {
 			"remote/remotetest/a.go", imports(`"github.com/modelcontextprotocol/go-sdk/mcp"`),
-			"remote/remotetest/a.go:4: imports github.com/modelcontextprotocol/go-sdk/mcp, which is confined to remote",
+			"remote/remotetest/a.go:4: imports github.com/modelcontextprotocol/go-sdk/mcp, which is confined to remote, agent/mcp",
 		},
 		"cron outside sync": {
 			"config/a.go", imports(`cron "github.com/robfig/cron/v3"`),

@@ -11,7 +11,7 @@ import (
 // import; its tests may import the test tools and what tests adds as well.
 func house() drawing {
 	all := []string{
-		"agent", "agent/mcp", "agent/relay", "cmd/xiaoqu-sync/alert", "cmd/xiaoqu-sync/board", "cmd/xiaoqu-sync/metrics", "config", "credentials",
+		"agent", "agent/api", "agent/mcp", "agent/relay", "agent/store", "cmd/xiaoqu-sync/alert", "cmd/xiaoqu-sync/board", "cmd/xiaoqu-sync/metrics", "config", "credentials",
 		"credentials/vault", "migrations", "mirror", "mirror/localpg", "mirror/views",
 		"remote", "remote/remotetest", "sync",
 	}
@@ -23,6 +23,7 @@ func house() drawing {
 			"cmd/xiaoqu-sync": {doors: []string{
 				"cmd/xiaoqu-sync/alert", "cmd/xiaoqu-sync/board", "cmd/xiaoqu-sync/metrics",
 				"config", "credentials", "credentials/vault", "migrations", "remote", "mirror", "mirror/views", "sync",
+				"agent", "agent/api", "agent/mcp", "agent/relay", "agent/store",
 			}, tests: all},
 			"cmd/xiaoqu-sync/alert": {doors: []string{"credentials", "mirror", "sync"}},
 			// Where the daemon is looked at.
@@ -43,18 +44,22 @@ func house() drawing {
 			"mirror/localpg":              {},
 			"migrations":                  {},
 			"docs/examples/go":            {},
-			"agent":                       {},
-			"agent/mcp":                   {doors: []string{"agent"}},
-			"agent/relay":                 {doors: []string{"agent"}},
-			"deploy":                      {tests: []string{"config"}},
+			// The doors for agents. The core learns nothing of them; only cmd puts both
+			// together.
+			"agent":       {tests: []string{"agent/store", "migrations"}},
+			"agent/api":   {doors: []string{"agent"}, tests: []string{"agent/store", "migrations"}},
+			"agent/mcp":   {doors: []string{"agent"}, tests: []string{"agent/store", "migrations"}},
+			"agent/relay": {doors: []string{"agent"}, tests: []string{"agent/store", "migrations"}},
+			"agent/store": {doors: []string{"agent", "migrations"}, tests: []string{"mirror", "mirror/views"}},
+			"deploy":      {tests: []string{"config"}},
 		},
 		testTools: []string{"remote/remotetest", "mirror/localpg", "credentials/vault/vaulttest"},
 		// The simulator and what checks it are written from the contract alone, so
 		// that one misreading can't cancel itself out.
 		toolless: []string{"remote/remotetest", "mirror/localpg"},
 		confined: []confinement{
-			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "docs/examples/go"}, []string{"sync", "cmd/xiaoqu-sync", "cmd/xiaoqu-sync/alert", "cmd/demo"}},
-			{"github.com/modelcontextprotocol/go-sdk", []string{"remote"}, []string{"remote/remotetest"}},
+			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "agent/store", "docs/examples/go"}, []string{"agent", "agent/api", "agent/mcp", "agent/relay", "sync", "cmd/xiaoqu-sync", "cmd/xiaoqu-sync/alert", "cmd/demo"}},
+			{"github.com/modelcontextprotocol/go-sdk", []string{"remote", "agent/mcp"}, []string{"remote/remotetest"}},
 			{"github.com/hashicorp/vault", []string{"credentials/vault"}, nil},
 			{"github.com/robfig/cron", []string{"sync"}, nil},
 		},

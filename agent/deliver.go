@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	deliverTime = 20 * time.Second // for one attempt
+	deliverHold = time.Minute      // longer than that
+	// giveUp ends the attempts at an event that its platform never takes.
+	giveUp = 72 * time.Hour
+	// maxPause bounds the wait between two attempts.
+	maxPause = 10 * time.Minute
+)
+
+// deliverOne claims an event and makes one attempt to deliver it.
+func (s *Service) deliverOne(ctx context.Context) (bool, error) {
+	e, t, err := s.options.Outbox.ClaimEvent(ctx, s.doors(), deliverHold)
+	if err != nil || e == nil {
+		return false, err
+	}
+	attempt, cancel := context.WithTimeout(ctx, deliverTime)
+	defer cancel()
+	verdict, why := s.options.Couriers[t.Door].Deliver(attempt, *t, *e)
+	if ctx.Err() != nil && verdict != Delivered {
+		verdict, why = Again, ctx.Err()
+	}
+	wait := min(pause(e.Attempts+1)<<min(max(e.Attempts-6, 0), 4), maxPause)
+	if verdict == Again && time.Since(e.At) > giveUp {
+		verdict = Refused
+	}
+	reason := ""
+	if why != nil {
+		reason = why.Error()
+		log := s.options.Logger.Info
+		if verdict == Refused {
+			log = s.options.Logger.Error
+		}
+		log("an event was not taken", zap.String("task", t.ID), zap.String("event", e.ID), zap.String("kind", string(e.Kind)), zap.String("verdict", string(verdict)), zap.Error(why))
+	}
+	return true, s.options.Outbox.SettleEvent(context.WithoutCancel(ctx), *e, verdict, wait, reason)
+}
+
+func (s *Service) doors() []string {
+	var doors []string
+	for d := range s.options.Couriers {
+		doors = append(doors, d)
+	}
+	slices.Sort(doors)
+	return doors
+}
