@@ -34,6 +34,7 @@ func (d Difference) changes() int64 { return d.Inserted + d.Updated + d.Revived 
 type Ruling struct {
 	MaxDeleteRatio float64 // of the live rows; more is held when there are at least 100
 	AcceptDeletes  bool    // a person has looked at the held result
+	WithoutDeletes bool    // and wants all of it but the deletions: those rows stay as they are
 }
 
 // fuseFloor is the number of live rows below which deletions are never held.
@@ -42,7 +43,7 @@ const fuseFloor = 100
 // holds judges by the quotient, which for ratios as people write them rounds to
 // the same number as their text: 29 of 100 is not more than 0.29.
 func (r Ruling) holds(d Difference) bool {
-	return !r.AcceptDeletes && d.Live >= fuseFloor && float64(d.Deletes())/float64(d.Live) > r.MaxDeleteRatio
+	return !r.AcceptDeletes && !r.WithoutDeletes && d.Live >= fuseFloor && float64(d.Deletes())/float64(d.Live) > r.MaxDeleteRatio
 }
 
 // FuseError means that the deletion fuse holds a pass: nothing changed for readers.

@@ -117,6 +117,39 @@ func TestAHeldPassWaitsForAPerson(t *testing.T) {
 	f.soundState(t)
 }
 
+// What is not applied must leave no gap: change_seq is what readers go by.
+func TestAHeldPassMayGoThroughWithoutItsDeletions(t *testing.T) {
+	f := setUp(t)
+	f.commit(t, crowd(200, plain)...)
+	before := f.checkpoint(t)
+	// The first hundred are absent; of the others every second is a tombstone,
+	// every tenth differs.
+	page := crowd(200, func(i int) string {
+		switch {
+		case i%2 == 1:
+			return gone
+		case i%10 == 0:
+			return `,"name":"new"`
+		}
+		return ""
+	})[100:]
+	p := f.full(t, mirror.PurposeRebuild, append(page, user("w", "")))
+	after, counts, err := f.Merge(t.Context(), before, p, mirror.Ruling{WithoutDeletes: true})
+	if err != nil || after.SyncToken != "t-next" || after.Phase != mirror.PhaseIncremental {
+		t.Fatalf("%+v, %v", after, err)
+	}
+	if counts.Deleted != 0 || counts.Updated != 10 || counts.Inserted != 1 || counts.Unchanged != 90 {
+		t.Errorf("%+v", counts)
+	}
+	if n := value[int64](t, f, "select count(*) from xiaoqu.users_live"); n != 201 {
+		t.Errorf("%d live rows", n)
+	}
+	if n := value[int64](t, f, "select max(change_seq) from xiaoqu.users"); n != 211 {
+		t.Errorf("the highest change_seq is %d", n)
+	}
+	f.soundState(t)
+}
+
 // A pass that is replaced while it is weighed must not be marked as held.
 func TestANewPassIsNotHeldForAnOldOne(t *testing.T) {
 	f := setUp(t)

@@ -81,6 +81,11 @@ func (m *Mirror) Merge(ctx context.Context, before Checkpoint, p Pass, r Ruling)
 			}
 			return &FuseError{Resource: before.Resource, Difference: w.difference, Ratio: r.MaxDeleteRatio}
 		}
+		if r.WithoutDeletes {
+			if err := w.spareDeletions(ctx, conn); err != nil {
+				return err
+			}
+		}
 		counts = w.counts()
 		after, err = m.apply(ctx, conn, op, &w)
 		return err
@@ -105,6 +110,26 @@ func (w *weighing) counts() Counts {
 		Inserted: d.Inserted - w.buried, Updated: d.Updated, Deleted: d.Deletes() + w.buried, Revived: d.Revived,
 		Unchanged: d.Unchanged, Duplicates: w.repeated,
 	}
+}
+
+// spareDeleted numbers what is left anew: change_seq has no room for gaps.
+const spareDeleted = `
+delete from pg_temp.difference where fate in ('absent', 'tombstoned');
+update pg_temp.difference d set n = r.n
+from (select ctid as place, row_number() over (order by n) as n from pg_temp.difference) r where d.ctid = r.place`
+
+// spareDeletions leaves the deletions out. The rows stay live until the remote
+// speaks of them again, or a later rebuild takes them.
+func (w *weighing) spareDeletions(ctx context.Context, conn *pgx.Conn) error {
+	d := &w.difference
+	if d.Deletes() == 0 {
+		return nil
+	}
+	w.staged -= d.Tombstoned
+	d.Unchanged += d.Tombstoned
+	d.Absent, d.Tombstoned = 0, 0
+	_, err := conn.Exec(ctx, spareDeleted)
+	return err
 }
 
 // apply writes the differences, the state row and the end of the pass.

@@ -96,13 +96,28 @@ func (e *Engine) Plan(ctx context.Context, resources []string) []Outcome {
 // Apply merges exactly what the last Plan staged, if the mirror has not moved
 // since.
 func (e *Engine) Apply(ctx context.Context, resources []string, acceptDeletes bool) []Outcome {
-	do := func(j *job, ctx context.Context) error { return j.apply(ctx, acceptDeletes) }
+	do := func(j *job, ctx context.Context) error {
+		ruling := j.ruling
+		ruling.AcceptDeletes = acceptDeletes
+		return j.apply(ctx, ruling)
+	}
 	return e.each(ctx, resources, task{mode: "apply", local: true, do: do, result: Synced})
 }
 
 // Accept lets a rebuild through that the deletion fuse holds.
 func (e *Engine) Accept(ctx context.Context, resources []string) []Outcome {
-	return e.each(ctx, resources, task{mode: "accept", local: true, do: (*job).accept, result: Synced})
+	return e.settle(ctx, resources, mirror.Ruling{AcceptDeletes: true})
+}
+
+// AcceptWithoutDeletes lets all of a held rebuild through but its deletions: those
+// rows stay live, until the remote speaks of them again or a later rebuild ends them.
+func (e *Engine) AcceptWithoutDeletes(ctx context.Context, resources []string) []Outcome {
+	return e.settle(ctx, resources, mirror.Ruling{WithoutDeletes: true})
+}
+
+func (e *Engine) settle(ctx context.Context, resources []string, ruling mirror.Ruling) []Outcome {
+	do := func(j *job, ctx context.Context) error { return j.accept(ctx, ruling) }
+	return e.each(ctx, resources, task{mode: "accept", local: true, do: do, result: Synced})
 }
 
 // Abort drops a rebuild or a plan.

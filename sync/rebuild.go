@@ -56,7 +56,7 @@ func (j *job) rebuild(ctx context.Context) error {
 		if err := j.fill(ctx); err != nil {
 			return err
 		}
-		return j.merge(ctx, false)
+		return j.merge(ctx, j.ruling)
 	})
 }
 
@@ -171,9 +171,7 @@ func (j *job) stage(ctx context.Context, f fetched) error {
 }
 
 // merge writes the staged result's differences into the readers' table.
-func (j *job) merge(ctx context.Context, acceptDeletes bool) error {
-	ruling := j.ruling
-	ruling.AcceptDeletes = acceptDeletes
+func (j *job) merge(ctx context.Context, ruling mirror.Ruling) error {
 	before := j.at
 	var counts mirror.Counts
 	err := j.persist(ctx, func(ctx context.Context) error {
@@ -246,7 +244,7 @@ func (j *job) compare(ctx context.Context) error {
 
 // apply merges exactly what the last dry run staged, if the mirror has not
 // moved since.
-func (j *job) apply(ctx context.Context, acceptDeletes bool) error {
+func (j *job) apply(ctx context.Context, ruling mirror.Ruling) error {
 	p, found, err := j.mirror.Pass(ctx, j.resource)
 	if err != nil {
 		return err
@@ -255,12 +253,12 @@ func (j *job) apply(ctx context.Context, acceptDeletes bool) error {
 		return ErrNothingPlanned
 	}
 	j.pass = p
-	return j.merge(ctx, acceptDeletes)
+	return j.merge(ctx, ruling)
 }
 
-// accept lets a held result through. One whose staging is lost begins anew: it
+// accept lets a held result through, as the ruling says. One whose staging is lost begins anew: it
 // would stay held for ever otherwise, and could not be accepted either.
-func (j *job) accept(ctx context.Context) error {
+func (j *job) accept(ctx context.Context, ruling mirror.Ruling) error {
 	p, found, err := j.mirror.Pass(ctx, j.resource)
 	if err != nil {
 		return err
@@ -269,7 +267,7 @@ func (j *job) accept(ctx context.Context) error {
 		return ErrNothingHeld
 	}
 	j.pass = p
-	err = j.merge(ctx, true)
+	err = j.merge(ctx, ruling)
 	if errors.Is(err, mirror.ErrStagingLost) {
 		return errors.Join(err, j.beginPass(ctx, p.Purpose, p.Reason))
 	}

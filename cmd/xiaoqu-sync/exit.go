@@ -113,7 +113,7 @@ func ofTask(f *failure, err error) bool {
 		f.exit, f.code = exitHeld, "REBUILD_HELD"
 		f.suggestions = []string{
 			"look at what it would delete: xiaoqu-sync status",
-			"xiaoqu-sync rebuild RESOURCE --accept-deletes, if that is right; --abort or another rebuild, if not",
+			"xiaoqu-sync rebuild RESOURCE --accept-deletes, if that is right; --without-deletes, --abort or another rebuild, if not",
 		}
 	case errors.Is(err, sync.ErrDrift):
 		f.exit, f.code = exitContract, "DRIFT"

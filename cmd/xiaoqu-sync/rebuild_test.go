@@ -58,6 +58,30 @@ func TestAnEmptyUpstreamIsHeldUntilItIsAccepted(t *testing.T) {
 	c.must(t, "sync")
 }
 
+func TestAHeldRebuildMayGoThroughWithoutItsDeletions(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Seed(200, 2, 2)
+	c.must(t, "sync")
+	for _, id := range c.xiaoqu.IDs("users")[:100] {
+		c.xiaoqu.Purge("users", id)
+	}
+	c.xiaoqu.Put("users", "neu", `{"name":"新"}`)
+	if r := c.run(t, "rebuild", "users"); r.exit != exitHeld {
+		t.Fatalf("exit %d\n%s%s", r.exit, r.out, r.err)
+	}
+	if r := c.run(t, "rebuild", "users", "--without-deletes", "--accept-deletes"); r.exit != exitUsage {
+		t.Errorf("both at once: exit %d", r.exit)
+	}
+	c.must(t, "rebuild", "users", "--without-deletes")
+	if live := c.read(t, "select count(*) from xiaoqu.users_live"); live[0][0] != "201" {
+		t.Errorf("%s rows are live", live[0][0])
+	}
+	c.must(t, "sync")
+	if r := c.run(t, "verify", "users"); r.exit != exitContract {
+		t.Errorf("verify does not tell of the rows that stayed: exit %d", r.exit)
+	}
+}
+
 func TestDryRunApplyAndVerifyInText(t *testing.T) {
 	c := newCLI(t)
 	c.xiaoqu.Seed(30, 2, 2)

@@ -12,8 +12,8 @@ import (
 
 // rebuildFlags choose what rebuild does; at most one of the first three.
 type rebuildFlags struct {
-	dryRun, apply, abort, acceptDeletes bool
-	wait                                time.Duration
+	dryRun, apply, abort, acceptDeletes, withoutDeletes bool
+	wait                                                time.Duration
 }
 
 func (p *program) rebuildVerb() *cobra.Command {
@@ -28,12 +28,13 @@ was stopped goes on where it stood, at the next rebuild or sync.
 
 A rebuild that would delete too large a share (rebuild.max_delete_ratio) is held:
 nothing changes, the exit code is 8, and --accept-deletes lets that very result
-through.`,
+through; --without-deletes lets all of it through but the deletions.`,
 		Example: `  xiaoqu-sync rebuild users
   xiaoqu-sync rebuild users --dry-run      fetch, compare, say what would change
   xiaoqu-sync rebuild users --apply        merge what the dry run staged
   xiaoqu-sync rebuild users --abort        drop what is staged
-  xiaoqu-sync rebuild users --accept-deletes`,
+  xiaoqu-sync rebuild users --accept-deletes
+  xiaoqu-sync rebuild users --without-deletes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("name the resources to rebuild")}
@@ -53,6 +54,7 @@ through.`,
 	flags.BoolVar(&f.apply, "apply", false, "merge what the last dry run staged, if the mirror has not moved since")
 	flags.BoolVar(&f.abort, "abort", false, "drop a rebuild or a dry run")
 	flags.BoolVar(&f.acceptDeletes, "accept-deletes", false, "let a held rebuild through; with --apply, do not hold it")
+	flags.BoolVar(&f.withoutDeletes, "without-deletes", false, "let a held rebuild through but for its deletions: those rows stay")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait while another run works on the resource")
 	p.offerMetricsFile(c)
 	return c
@@ -70,6 +72,8 @@ func (f rebuildFlags) check() error {
 		return usageError{errors.New("--dry-run, --apply and --abort exclude each other")}
 	case f.acceptDeletes && (f.dryRun || f.abort):
 		return usageError{errors.New("--accept-deletes goes with a held rebuild, or with --apply")}
+	case f.withoutDeletes && (n > 0 || f.acceptDeletes):
+		return usageError{errors.New("--without-deletes goes with a held rebuild, and with no other of these flags")}
 	case f.wait < 0 || f.wait > 24*time.Hour:
 		return usageError{errors.New("--wait takes 0 to 24h")}
 	}
@@ -88,6 +92,8 @@ func (a *app) rebuild(ctx context.Context, names []string, f rebuildFlags) (sync
 		return a.local(ctx, names, f.wait, (*sync.Engine).Abort)
 	case f.acceptDeletes:
 		return a.local(ctx, names, f.wait, (*sync.Engine).Accept)
+	case f.withoutDeletes:
+		return a.local(ctx, names, f.wait, (*sync.Engine).AcceptWithoutDeletes)
 	default:
 		return a.work(ctx, names, f.wait, (*sync.Engine).Rebuild)
 	}
