@@ -4,7 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,12 +93,13 @@ func TestSoak(t *testing.T) {
 	c.set("XIAOQU_LOG_LEVEL", "info")
 	c.xiaoqu.Seed(300, 300, 300)
 	s := &soak{cli: c, binary: binary, path: configured(t, "@every 1s", "")}
-	for range 3 {
+	for range 2 {
 		s.replicas = append(s.replicas, s.daemon(t, s.binary, s.path))
 	}
+	s.replicas = append(s.replicas, s.daemon(t, s.binary, s.path, "XIAOQU_HTTP_LISTEN="+freeAddress(t)))
 	eventually(t, "the first rounds", func() bool { return c.migrated(t) && c.rounds(t, "users") > 0 })
 	survivor, began := s.replicas[2], time.Now()
-	early := survivor.rss(t)
+	early, few := survivor.rss(t), survivor.goroutines(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *soakTime)
 	defer cancel()
 	kills := s.weather(ctx, t, rand.New(rand.NewPCG(1, 2)))
@@ -108,16 +112,52 @@ func TestSoak(t *testing.T) {
 	for _, r := range []string{"users", "properties", "contracts"} {
 		c.equal(t, r)
 	}
-	late := survivor.rss(t)
+	late, many := survivor.rss(t), survivor.goroutines(t)
 	if late > early+16 || late > 60 {
 		t.Errorf("the replica that lived grew from %.1f to %.1f MiB", early, late)
+	}
+	if many > few+15 { // connections of the pool and of HTTP come and go
+		t.Errorf("%d goroutines became %d", few, many)
 	}
 	exit, _ := survivor.stop(t, syscall.SIGTERM)
 	if exit != 143 {
 		t.Errorf("exit %d", exit)
 	}
 	everyMomentIsCounted(t, survivor)
-	t.Logf("%v, %d kills, %d rounds of users, %.1f MiB then %.1f MiB", time.Since(began).Round(time.Second), kills, c.rounds(t, "users"), early, late)
+	t.Logf("%v, %d kills, %d rounds of users, %.1f MiB then %.1f MiB, %d goroutines then %d",
+		time.Since(began).Round(time.Second), kills, c.rounds(t, "users"), early, late, few, many)
+}
+
+// freeAddress is one that nobody listens on now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// goroutines asks the process how many it has.
+func (p *process) goroutines(t *testing.T) int {
+	t.Helper()
+	where := regexp.MustCompile(`the status page are served.*"address": "([^"]+)"`).FindStringSubmatch(p.log.String())
+	if where == nil {
+		t.Fatal("the log does not say where metrics are")
+	}
+	res, err := http.Get("http://" + where[1] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	found := regexp.MustCompile(`(?m)^go_goroutines (\d+)$`).FindSubmatch(body)
+	if err != nil || found == nil {
+		t.Fatalf("no go_goroutines: %v", err)
+	}
+	n, _ := strconv.Atoi(string(found[1]))
+	return n
 }
 
 // everyMomentIsCounted checks the sum that a timetable ends with: the moments
