@@ -173,6 +173,30 @@ func TestOnlyTheConfiguredHostIsSpokenTo(t *testing.T) {
 	}
 }
 
+// Nobody waits for a cancellation; without a session it would break the contract.
+func TestACancelledHandshakeSendsNoCancellation(t *testing.T) {
+	for session, want := range map[string]int{"": 0, "s-1": 1} {
+		spoken := 0
+		tr := &transport{origin: &url.URL{Scheme: "https", Host: "agent.example"}, base: door(func(*http.Request) { spoken++ })}
+		token := "xqak-canary"
+		tr.latest.Store(&token)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://agent.example/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if session != "" {
+			req.Header.Set(headerSession, session)
+		}
+		resp, err := tr.RoundTrip(req)
+		if err != nil || resp.StatusCode/100 != 2 || spoken != want {
+			t.Errorf("session %q: spoken to %d times, %v", session, spoken, err)
+			continue
+		}
+		_ = resp.Body.Close()
+	}
+}
+
 // door is a network that only counts.
 type door func(*http.Request)
 

@@ -100,7 +100,13 @@ func (t *transport) dress(req *http.Request, token string) *http.Request {
 
 // aside sends what no caller waits for, in bounded time, and gives the SDK an answer without a body.
 func (t *transport) aside(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodDelete && t.gone.Load() {
+	// Before the handshake is answered there is no session to speak in (contract
+	// §2.1): the SDK would send the cancellation of a handshake all the same.
+	homeless := req.Method == http.MethodPost && req.Header.Get(headerSession) == ""
+	if homeless && req.Body != nil {
+		_ = req.Body.Close()
+	}
+	if homeless || req.Method == http.MethodDelete && t.gone.Load() {
 		return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), asideTimeout)
