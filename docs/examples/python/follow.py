@@ -1,9 +1,10 @@
 """Follows the changes of one resource of the mirror and prints them. It keeps its
 place in a table of its own, so that it can stop at any time.
 
-    pip install "psycopg[binary]" && DATABASE_URL=postgres://… python follow.py contracts
+    pip install "psycopg[binary]>=3.1" && DATABASE_URL=postgres://… python follow.py contracts
 """
 import os
+import select
 import sys
 
 import psycopg
@@ -32,12 +33,15 @@ def batch(conn) -> int:
 
 with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as conn:
     conn.execute("create table if not exists mirror_followers (resource text primary key, change_seq bigint not null)")
+    notices = []  # also those that come with the answers to our own statements
+    conn.add_notify_handler(notices.append)
     conn.execute("listen xiaoqu_changes")
     while True:
+        notices.clear()
         while batch(conn):
             pass
         if os.environ.get("ONCE"):
             break
         # A notice is a hint: without one we look each minute.
-        for _ in conn.notifies(timeout=60, stop_after=1):
-            pass
+        if not notices:
+            select.select([conn], [], [], 60)

@@ -1,7 +1,9 @@
 // Follows the changes of one resource of the mirror and prints them. It keeps its
 // place in a table of its own, so that it can stop at any time.
 //
-//   npm install pg && DATABASE_URL=postgres://… node follow.ts contracts   (Node 22.18 or later)
+//   npm ci && DATABASE_URL=postgres://… node --import ts-blank-space/register follow.ts contracts
+//
+// Node 20 runs it so; from 22.18 on, plain `node follow.ts` does.
 import pg from 'pg';
 
 const resource = process.argv[2];
