@@ -122,8 +122,9 @@ func (m *Mirror) GrantReader(ctx context.Context, role string, masked bool, reso
 const readSample = `
 select record from {table} where deleted_at is null order by change_seq desc limit $1::bigint`
 
-// Suggest proposes typed columns for what the resource's newest live records have.
-func (m *Mirror) Suggest(ctx context.Context, resource string, records int) ([]views.Suggestion, error) {
+// Suggest proposes typed columns for what the resource's newest live records have,
+// and for what is declared of them. KindSchema: there is no table yet.
+func (m *Mirror) Suggest(ctx context.Context, resource string, records int, declared []views.Column) ([]views.Suggestion, error) {
 	op := "suggest columns of " + resource
 	if err := checkResources(op, []string{resource}); err != nil {
 		return nil, err
@@ -141,5 +142,5 @@ func (m *Mirror) Suggest(ctx context.Context, resource string, records int) ([]v
 	if err != nil {
 		return nil, fail(op, err)
 	}
-	return views.Suggest(sample), nil
+	return views.Suggest(sample, declared), nil
 }

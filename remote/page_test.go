@@ -198,6 +198,20 @@ func TestToolsArePagedSortedAndAskedAgainWhenEmpty(t *testing.T) {
 	}
 }
 
+func TestAnOutputSchemaComesWithItsTool(t *testing.T) {
+	s := serve(t, func(s *server) {
+		s.list = func(w http.ResponseWriter, _ *http.Request, m message) {
+			result(w, m, `{"tools":[{"name":"a","inputSchema":{},"outputSchema":{"type":"object","maximum":1e400}},{"name":"b","inputSchema":{},"outputSchema":null},{"name":"c","inputSchema":{}}]}`)
+		}
+	})
+	c := client(t, s.URL, nil)
+	for name, want := range map[string]string{"a": `{"type":"object","maximum":1e400}`, "b": "", "c": "", "d": ""} {
+		if got, err := c.OutputSchema(t.Context(), name); err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
 func TestToolsAreBounded(t *testing.T) {
 	n := 0
 	for name, c := range map[string]struct {

@@ -1,7 +1,9 @@
 package remote
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,10 +29,37 @@ var errNoTools = errors.New("an empty list of tools")
 // error of this package; but it may be that of a session whose notifications/initialized the remote never heard of, so the
 // next call makes a new handshake.
 func (c *Client) Tools(ctx context.Context) ([]string, error) {
+	all, err := c.tools(ctx)
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.name
+	}
+	return names, err
+}
+
+// OutputSchema gives the JSON Schema that the remote offers for a tool's structured content, nil when it offers none or
+// the token may not see the tool. The contract promises none.
+func (c *Client) OutputSchema(ctx context.Context, name string) (json.RawMessage, error) {
+	all, err := c.tools(ctx)
+	for _, t := range all {
+		if t.name == name {
+			return t.output, err
+		}
+	}
+	return nil, err
+}
+
+// tool is what is read of a tool's description.
+type tool struct {
+	name   string
+	output json.RawMessage // nil without an outputSchema
+}
+
+func (c *Client) tools(ctx context.Context) ([]tool, error) {
 	ctx, release := c.track(ctx)
 	defer release()
 	waits := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstToolWait), backoff.WithMaxInterval(time.Second))
-	var all []string
+	var all []tool
 	var last error
 	ask := func() error {
 		all, last = c.toolPages(ctx)
@@ -60,8 +89,8 @@ func (c *Client) Tools(ctx context.Context) ([]string, error) {
 }
 
 // toolPages follows nextCursor to the end, which the SDK would do without a bound.
-func (c *Client) toolPages(ctx context.Context) ([]string, error) {
-	all := []string{}
+func (c *Client) toolPages(ctx context.Context) ([]tool, error) {
+	all := []tool{}
 	seen := map[string]bool{}
 	for cursor := ""; ; {
 		found, next, x, err := c.toolPage(ctx, cursor)
@@ -71,8 +100,8 @@ func (c *Client) toolPages(ctx context.Context) ([]string, error) {
 		all = append(all, found...)
 		switch {
 		case next == "":
-			slices.Sort(all)
-			return slices.Compact(all), nil
+			slices.SortStableFunc(all, func(a, b tool) int { return cmp.Compare(a.name, b.name) })
+			return slices.CompactFunc(all, func(a, b tool) bool { return a.name == b.name }), nil
 		case seen[next]:
 			return nil, x.fail(Malformed, "nextCursor comes back to where it was")
 		case len(seen)+1 >= maxToolPages:
@@ -83,7 +112,7 @@ func (c *Client) toolPages(ctx context.Context) ([]string, error) {
 	}
 }
 
-func (c *Client) toolPage(ctx context.Context, cursor string) (found []string, next string, x *exchange, err error) {
+func (c *Client) toolPage(ctx context.Context, cursor string) (found []tool, next string, x *exchange, err error) {
 	s, x, err := c.prepare(ctx, methodTools)
 	if err != nil {
 		return nil, "", nil, err
@@ -98,23 +127,27 @@ func (c *Client) toolPage(ctx context.Context, cursor string) (found []string, n
 			if err != nil {
 				return x.short(Malformed, "the result is not JSON")
 			}
-			found = toolNames(result.members["tools"])
+			found = readTools(result.members["tools"])
 			next, _ = result.members["nextCursor"].str()
 			return nil
 		})
 	return found, next, x, err
 }
 
-// toolNames reads the names alone: a tool whose schema is odd is still a tool.
-func toolNames(tools node) []string {
-	var all []string
+// readTools reads the names and what else is well-formed: a tool whose schema is odd is still a tool.
+func readTools(tools node) []tool {
+	var all []tool
 	for _, item := range tools.items {
-		tool, err := parse(item, 1)
+		n, err := parse(item, 1)
 		if err != nil {
 			continue
 		}
-		if name, ok := tool.members["name"].str(); ok && name != "" {
-			all = append(all, name)
+		if name, ok := n.members["name"].str(); ok && name != "" {
+			t := tool{name: name}
+			if output := n.members["outputSchema"]; output.isObject() {
+				t.output = json.RawMessage(output.raw)
+			}
+			all = append(all, t)
 		}
 	}
 	return all

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote/remotetest"
 )
 
 // configured gives the installation a file beside its environment.
@@ -88,5 +91,42 @@ func TestReadersAreGranted(t *testing.T) {
 	}
 	if rows := c.read(t, "select has_table_privilege('pg_monitor', 'xiaoqu.users_masked', 'select'), has_table_privilege('pg_monitor', 'xiaoqu.users_live', 'select')"); rows[0][0] != "t" || rows[0][1] != "f" {
 		t.Errorf("%v", rows)
+	}
+}
+
+// outputSchema is what a remote could declare of contracts.changes.list.
+const outputSchema = `{"type":"object","properties":{"request_id":{"type":"string"},"data":{"type":"object","properties":{"records":{"type":"array","items":{"$ref":"#/$defs/contract"}},
+	"has_more":{"type":"boolean"}}}},"$defs":{"contract":{"type":"object","properties":{"id":{"type":["string","integer"]},"status":{"type":"string"},"amount":{"type":"number"},
+	"ends":{"anyOf":[{"type":"string","format":"date"},{"type":"null"}]}}}}}`
+
+func TestColumnsAreSuggestedFromWhatTheRemoteDeclares(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Vary(func(v *remotetest.Variants) {
+		v.OutputSchemas = map[string]json.RawMessage{"contracts.changes.list": json.RawMessage(outputSchema)}
+	})
+	lines := []string{"status: {path: $.status, type: text} # declared", "amount: {path: $.amount, type: numeric} # declared", "ends: {path: $.ends, type: date} # declared"}
+	for _, state := range []string{"no table", "no record"} {
+		yaml := c.must(t, "columns", "suggest", "contracts").out
+		for _, want := range lines {
+			if !strings.Contains(yaml, want) {
+				t.Errorf("%s: no %q in\n%s", state, want, yaml)
+			}
+		}
+		c.must(t, "sync")
+	}
+	c.xiaoqu.Seed(0, 1, 20)
+	c.must(t, "sync")
+	yaml := c.must(t, "columns", "suggest", "contracts").out
+	for _, want := range []string{"status: {path: $.status, type: text} # 20 records", "ends: {path: $.ends, type: date} # declared"} {
+		if !strings.Contains(yaml, want) {
+			t.Errorf("no %q in\n%s", want, yaml)
+		}
+	}
+
+	// Without the remote it is what is mirrored, and that is said.
+	c.set("XIAOQU_OPEN_KEY", "xqok-of-another-system")
+	r := c.must(t, "columns", "suggest", "contracts")
+	if strings.Contains(r.out, "ends") || !strings.Contains(r.out, "status") || !strings.Contains(r.err, "could not be asked") {
+		t.Errorf("%s%s", r.out, r.err)
 	}
 }

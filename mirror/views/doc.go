@@ -7,6 +7,7 @@
 //	apply.go   bringing the views of a database to a definition, grants kept
 //	index.go   expression indexes, built without blocking anybody
 //	suggest.go columns that a sample of records suggests
+//	declare.go columns that a JSON Schema declares
 //
 // What may not live here: anything that changes rows, or that is needed to keep
 // the mirror: a sync works without these views.

@@ -11,10 +11,10 @@ import (
 	"unicode"
 )
 
-// Suggestion is a column that a sample of records suggests.
+// Suggestion is a column that a sample of records suggests, or that is declared.
 type Suggestion struct {
 	Column
-	Records  int      // of the sample that have the member
+	Records  int      // of the sample that have the member; 0: it is only declared
 	Nulls    int      // of these, null
 	Examples []string // words that many records share; of everything else only the form
 }
@@ -30,31 +30,53 @@ const (
 
 // Suggest looks at records and proposes columns for their members, those that most
 // records have first. Values that could be about a person are shown by their form:
-// letters as a, digits as 9.
-func Suggest(records []json.RawMessage) []Suggestion {
+// letters as a, digits as 9. What is declared comes behind what the records have,
+// and settles what they leave open: a type where all are null, a numeric where all
+// happen to be integers.
+func Suggest(records []json.RawMessage, declared []Column) []Suggestion {
 	s := sample{members: map[string]*member{}}
+	declaredType := map[string]Type{}
+	for _, c := range declared {
+		declaredType[c.Path] = c.Type
+	}
 	for _, r := range records {
 		s.object(r, nil)
 	}
-	all := make([]Suggestion, 0, len(s.members))
-	used := map[string]bool{}
+	var all suggestions
 	for _, path := range s.order {
 		m := s.members[path]
 		if m.objects == m.records-m.nulls && m.objects > 0 {
 			continue // its own members are proposed
 		}
-		c := Column{Name: columnNameOf(m.steps), Path: path, Type: m.typ()}
-		for used[c.Name] || slices.Contains(reserved(), c.Name) {
-			c.Name += "_value"
+		typ := m.typ()
+		if t, ok := declaredType[path]; ok && (m.records == m.nulls || typ == Integer && t == Numeric) {
+			typ = t
 		}
-		if c.Check() != nil {
-			continue // a member whose name no path can hold
+		all.add(Suggestion{Column: Column{Name: columnNameOf(m.steps), Path: path, Type: typ}, Records: m.records, Nulls: m.nulls, Examples: m.examples()})
+	}
+	for _, c := range declared {
+		if s.members[c.Path] == nil {
+			all.add(Suggestion{Column: c})
 		}
-		used[c.Name] = true
-		all = append(all, Suggestion{Column: c, Records: m.records, Nulls: m.nulls, Examples: m.examples()})
 	}
 	slices.SortStableFunc(all, func(x, y Suggestion) int { return cmp.Compare(y.Records-y.Nulls, x.Records-x.Nulls) })
 	return all[:min(len(all), suggestMost)]
+}
+
+type suggestions []Suggestion
+
+// add takes a suggestion under a name that no other has, and leaves out members
+// whose name no path can hold.
+func (all *suggestions) add(s Suggestion) {
+	taken := func(name string) bool {
+		return slices.Contains(reserved(), name) || slices.ContainsFunc(*all, func(o Suggestion) bool { return o.Name == name })
+	}
+	for taken(s.Name) {
+		s.Name += "_value"
+	}
+	if s.Check() == nil {
+		*all = append(*all, s)
+	}
 }
 
 // sample gathers what is seen at each path.

@@ -18,7 +18,7 @@ func TestSuggestionsFitTheRecordsAndShowNobody(t *testing.T) {
 	}
 	records = append(records, json.RawMessage(`[]`), json.RawMessage(`{"status":"draft","rare":1}`))
 	var got []string
-	for _, s := range Suggest(records) {
+	for _, s := range Suggest(records, nil) {
 		got = append(got, fmt.Sprint(s.Name, " ", s.Path, " ", s.Type, " ", s.Records, " ", s.Nulls, " ", s.Examples))
 	}
 	want := []string{

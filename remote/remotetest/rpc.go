@@ -151,10 +151,10 @@ func (x *exchange) listTools(g grant) Reply {
 	if n := x.v.ToolsPerPage; n > 0 {
 		to = min(from+n, to)
 	}
-	return x.result(renderTools(tools, from, to))
+	return x.result(renderTools(tools, from, to, x.v.OutputSchemas))
 }
 
-func renderTools(tools []string, from, to int) []byte {
+func renderTools(tools []string, from, to int, outputs map[string]json.RawMessage) []byte {
 	b := []byte(`{"tools":[`)
 	for i, name := range tools[from:to] {
 		if i > 0 {
@@ -164,7 +164,11 @@ func renderTools(tools []string, from, to int) []byte {
 		if name != contextTool {
 			schema = changesSchema
 		}
-		b = fmt.Appendf(b, `{"name":%q,"description":%q,"inputSchema":%s}`, name, "小趣 "+name, schema)
+		b = fmt.Appendf(b, `{"name":%q,"description":%q,"inputSchema":%s`, name, "小趣 "+name, schema)
+		if output, ok := outputs[name]; ok {
+			b = fmt.Appendf(b, `,"outputSchema":%s`, output)
+		}
+		b = append(b, '}')
 	}
 	b = append(b, ']')
 	if to < len(tools) {

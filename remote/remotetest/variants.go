@@ -1,6 +1,9 @@
 package remotetest
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // RequestIDPlace says where an answer carries its request_id.
 type RequestIDPlace string
@@ -66,6 +69,9 @@ type Variants struct {
 	EmptyLists      int  // so many tools/list of each session come back empty
 	EmptyListBody   bool // they are a body without an event in place of an empty list
 	ToolsPerPage    int  // 0: all
+	// OutputSchemas are what tools/list offers by tool; the contract speaks of the
+	// schemas of arguments alone.
+	OutputSchemas map[string]json.RawMessage
 }
 
 // Vary changes the variants from the next request on.
