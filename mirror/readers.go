@@ -66,38 +66,70 @@ const misfitsTimeout = 3 * time.Second
 // Misfits counts the live rows whose values do not fit a typed column. On a large
 // table it may not be done in time: known is false then, and nothing is wrong.
 func (m *Mirror) Misfits(ctx context.Context, resource string) (all []Misfit, known bool, err error) {
-	op := "misfits of " + resource
+	known, err = m.look(ctx, "misfits of "+resource, resource, func(ctx context.Context) error {
+		sql := strings.ReplaceAll(m.layout.Render(readMisfits), "{resource}", resource)
+		rows, err := m.pool.Query(ctx, sql)
+		if err == nil {
+			all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Misfit])
+		}
+		return err
+	})
+	return all, known, err
+}
+
+// Unfilled names the typed columns whose paths lead to nothing in any live record.
+// As with Misfits, known may be false on a large table.
+func (m *Mirror) Unfilled(ctx context.Context, resource string, d views.Definition) (columns []string, known bool, err error) {
+	known, err = m.look(ctx, "unfilled columns of "+resource, resource, func(ctx context.Context) error {
+		columns, err = views.Unfilled(ctx, m.pool, m.layout, resource, d)
+		return err
+	})
+	return columns, known, err
+}
+
+// look does f, which reads a whole table, for a short time; known tells whether
+// that was enough.
+func (m *Mirror) look(ctx context.Context, op, resource string, f func(context.Context) error) (known bool, err error) {
 	if err := checkResources(op, []string{resource}); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	short, cancel := context.WithTimeout(ctx, misfitsTimeout)
 	defer cancel()
-	sql := strings.ReplaceAll(m.layout.Render(readMisfits), "{resource}", resource)
-	rows, err := m.pool.Query(short, sql)
-	if err == nil {
-		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Misfit])
-	}
+	err = f(short)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
-		return nil, false, nil
+		return false, nil
 	}
-	if err != nil {
-		return nil, false, fail(op, err)
-	}
-	return all, true, nil
+	return err == nil, fail(op, err)
 }
 
-const grantReader = `
+// What a view calls is called with the reader's own rights, which a database may
+// have taken from everybody.
+const grantFunctions = `
 grant usage on schema {data} to {role};
+grant execute on all functions in schema {data} to {role};
+alter default privileges in schema {data} grant execute on functions to {role};`
+
+const grantReader = grantFunctions + `
 grant select on all tables in schema {data} to {role};
 alter default privileges in schema {data} grant select on tables to {role}`
 
-const grantMaskedReader = `
-grant usage on schema {data} to {role};
+const grantMaskedReader = grantFunctions + `
+revoke all on all tables in schema {data} from {role};
+alter default privileges in schema {data} revoke select on tables from {role};
 grant select on {data}.freshness to {role}`
 
+// The masked views of all resources, and what a masked reader can read beside them.
+const readUnmasked = `
+select c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace s on s.oid = c.relnamespace
+where s.nspname = $1::text and c.relkind in ('r', 'p', 'v', 'm') and c.relname <> 'freshness' and c.relname not like '%\_masked'
+  and pg_catalog.has_any_column_privilege($2::name, c.oid, 'select')
+order by 1 limit 5`
+
 // GrantReader lets a role read all tables and views of the readers' schema, those
-// to come as well; or, masked, the masked views and freshness alone. The role must
-// exist. Views that are made later by somebody else are not in it.
+// to come as well; or, masked, the masked views and freshness alone, and takes from
+// it what it had of the others. The role must exist. Views that are made later by
+// somebody else are not in it. KindConfig: a role that is to be masked reads the
+// rest by another role or as everybody; nothing was changed.
 func (m *Mirror) GrantReader(ctx context.Context, role string, masked bool, resources []string) error {
 	op := "grant to " + role
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
@@ -114,10 +146,30 @@ func (m *Mirror) GrantReader(ctx context.Context, role string, masked bool, reso
 	}
 	sql = strings.ReplaceAll(m.layout.Render(sql), "{role}", pgx.Identifier{role}.Sanitize())
 	return fail(op, m.transaction(ctx, opTimeout, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "begin; "+sql)
-		return err
+		if _, err := conn.Exec(ctx, "begin; "+sql); err != nil || !masked {
+			return err
+		}
+		return m.onlyMasked(ctx, conn, op, role)
 	}))
 }
+
+func (m *Mirror) onlyMasked(ctx context.Context, conn *pgx.Conn, op, role string) error {
+	rows, err := conn.Query(ctx, readUnmasked, m.layout.Schema(), role)
+	if err != nil {
+		return err
+	}
+	seen, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(seen) == 0 {
+		return err
+	}
+	return &Error{
+		Kind: KindConfig, Op: op, Err: errUnmasked,
+		Message: fmt.Sprintf("%s would still read %s", role, strings.Join(seen, ", ")),
+		Hint:    "it is a superuser, or has the right from another role or from PUBLIC: take that away, or use another role",
+	}
+}
+
+var errUnmasked = errors.New("the role reads what is not masked")
 
 const readSample = `
 select record from {table} where deleted_at is null order by change_seq desc limit $1::bigint`

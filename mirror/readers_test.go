@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/localpg"
 	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/views"
 )
 
@@ -115,29 +116,14 @@ func TestReadersMayReadWhatTheyAreGranted(t *testing.T) {
 	f := setUp(t)
 	f.views(t)
 	f.commit(t, user("a", `,"n":7`))
-	open, masked := fmt.Sprintf("open_%d", os.Getpid()), fmt.Sprintf("masked_%d", os.Getpid())
-	for _, role := range []string{open, masked} {
-		f.exec(t, "create role "+role)
-		t.Cleanup(func() {
-			_, _ = f.sql.Exec(context.Background(), "drop owned by "+role)
-			_, _ = f.sql.Exec(context.Background(), "drop role "+role)
-		})
-	}
+	open, masked := f.role(t, "open"), f.role(t, "masked")
 	if err := errors.Join(f.GrantReader(t.Context(), open, false, nil), f.GrantReader(t.Context(), masked, true, []string{"users"})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Migrate(t.Context(), []string{"users", "payments"}, false); err != nil { // a resource to come
 		t.Fatal(err)
 	}
-	may := func(role, sql string) bool {
-		tx, err := f.sql.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback(context.Background()) }()
-		_, err = tx.Exec(t.Context(), "set local role "+role+"; "+sql)
-		return err == nil
-	}
+	may := func(role, sql string) bool { return f.as(t, role, sql) == nil }
 	for sql, who := range map[string][2]bool{
 		"select n from xiaoqu.users_live":                       {true, false},
 		"select record from xiaoqu.users":                       {true, false},
@@ -156,6 +142,84 @@ func TestReadersMayReadWhatTheyAreGranted(t *testing.T) {
 	}
 	err := f.GrantReader(t.Context(), "nobody_of_this_name", false, nil)
 	wantKind(t, err, mirror.KindConfig)
+}
+
+// Functions that a view calls are called with the reader's rights.
+func TestReadersCanReadWhereFunctionsAreNotEverybodys(t *testing.T) {
+	f := fixture{url: localpg.Database(t)}
+	f.Mirror, f.sql = open(t, f.url), connect(t, f.url)
+	f.exec(t, "alter default privileges revoke execute on functions from public")
+	t.Cleanup(func() {
+		_, _ = f.sql.Exec(context.Background(), "alter default privileges grant execute on functions to public")
+	})
+	if _, err := f.Migrate(t.Context(), []string{"users"}, false); err != nil {
+		t.Fatal(err)
+	}
+	f.views(t)
+	f.commit(t, user("a", `,"n":7`))
+	for name, masked := range map[string]bool{"all": false, "masked": true} {
+		role := f.role(t, "strict_"+name)
+		if err := f.GrantReader(t.Context(), role, masked, []string{"users"}); err != nil {
+			t.Fatal(err)
+		}
+		view := map[bool]string{false: "xiaoqu.users_live", true: "xiaoqu.users_masked"}[masked]
+		if err := f.as(t, role, "select n, begun, record from "+view); err != nil {
+			t.Errorf("%s: %v", view, err)
+		}
+	}
+}
+
+func TestAMaskedReaderReadsNothingElse(t *testing.T) {
+	f := setUp(t)
+	f.views(t)
+	role, everything := f.role(t, "once_open"), f.role(t, "everything")
+	users := []string{"users"}
+	if err := errors.Join(f.GrantReader(t.Context(), role, false, nil), f.GrantReader(t.Context(), role, true, users)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Migrate(t.Context(), []string{"users", "payments"}, false); err != nil { // a resource to come
+		t.Fatal(err)
+	}
+	for _, view := range []string{"users", "users_live", "users_all", "users_misfits", "payments", "payments_live"} {
+		if f.as(t, role, "select * from xiaoqu."+view) == nil {
+			t.Errorf("it reads %s", view)
+		}
+	}
+	if err := f.as(t, role, "select * from xiaoqu.users_masked"); err != nil {
+		t.Error(err)
+	}
+	// What comes from another role is not ours to take: it is said, and nothing is granted.
+	f.exec(t, "grant select on xiaoqu.users_live to "+everything)
+	member := f.role(t, "member")
+	f.exec(t, "grant "+everything+" to "+member)
+	e := wantKind(t, f.GrantReader(t.Context(), member, true, users), mirror.KindConfig)
+	if !strings.Contains(e.Message, "users_live") || value[bool](t, f, "select has_table_privilege('"+member+"', 'xiaoqu.users_masked', 'select')") {
+		t.Errorf("%v", e)
+	}
+}
+
+// role is a new role of the test's.
+func (f fixture) role(t *testing.T, name string) string {
+	t.Helper()
+	role := fmt.Sprintf("%s_%d", name, os.Getpid())
+	f.exec(t, "create role "+role)
+	t.Cleanup(func() {
+		_, _ = f.sql.Exec(context.Background(), "drop owned by "+role)
+		_, _ = f.sql.Exec(context.Background(), "drop role "+role)
+	})
+	return role
+}
+
+// as does something with a role's rights.
+func (f fixture) as(t *testing.T, role, sql string) error {
+	t.Helper()
+	tx, err := f.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), "set local role "+role+"; "+sql)
+	return err
 }
 
 var updateSchema = flag.Bool("update-schema", false, "write testdata/reader-schema.txt")

@@ -46,6 +46,8 @@ type ResourceStatus struct {
 	VerifiedDrift *Difference `json:"verified_drift"` // what that verification found
 
 	Misfits []Misfit `json:"misfits"` // null when not looked for, or not known in time
+	// Unfilled are typed columns whose paths lead to nothing in any live record.
+	Unfilled []string `json:"unfilled,omitempty"`
 }
 
 // PassStatus is a full pass in staging.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/config"
 	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror/views"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
@@ -177,7 +178,7 @@ func (p *program) load(in config.Input) (*config.Config, error) {
 		}
 	}
 	in.Path, in.Env, in.Flags = p.configPath, p.env, given
-	in.CheckSchedule, in.CheckColumn, in.CheckPath = sync.CheckSchedule, checkColumn, checkPath
+	in.CheckSchedule, in.CheckColumn, in.CheckPath = sync.CheckSchedule, checkColumn, views.CheckMask
 	return config.Load(in)
 }
 

@@ -18,11 +18,6 @@ func columnOf(c config.Column) views.Column {
 
 func checkColumn(c config.Column) error { return columnOf(c).Check() }
 
-func checkPath(text string) error {
-	_, err := views.ParsePath(text)
-	return err
-}
-
 // definition is what a resource's views are made from.
 func (a *app) definition(resource string) views.Definition {
 	r := a.config.Resources[resource]

@@ -34,13 +34,16 @@ func TestTypedColumnsFromSuggestionToView(t *testing.T) {
 		t.Errorf("%v rows have a status", rows)
 	}
 
-	// One that misfits is null, and said.
-	file = c.configured(t, "resources:\n  users:\n  contracts: {columns: {status: {path: $.status, type: integer}}}\n")
+	// One that misfits is null, and said; so is a path that leads nowhere.
+	file = c.configured(t, "resources:\n  users:\n  contracts: {columns: {status: {path: $.status, type: integer}, state: {path: $.state, type: text}}}\n")
 	if r := c.must(t, "migrate", "--config", file); !strings.Contains(r.out, "views of contracts") {
 		t.Errorf("migrate:\n%s", r.out)
 	}
-	if r := c.must(t, "status", "--config", file); !strings.Contains(r.err, "30 values do not fit column status") {
-		t.Errorf("status:\n%s", r.err)
+	r := c.must(t, "status", "--config", file)
+	for _, want := range []string{"30 values do not fit column status", "column state is null everywhere"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("status: no %q in\n%s", want, r.err)
+		}
 	}
 }
 
@@ -64,9 +67,9 @@ func TestAColumnThatADependentViewNeedsIsNotTakenAway(t *testing.T) {
 
 func TestColumnsThatAreWrongAreNamedWithTheirPlace(t *testing.T) {
 	c := newCLI(t)
-	file := c.configured(t, "resources:\n  contracts:\n    columns:\n      amount: {path: fee.amount, type: numeric}\n      id: {path: $.id, type: text}\n    masked: [mobile]\n")
+	file := c.configured(t, "resources:\n  contracts:\n    columns:\n      amount: {path: fee.amount, type: numeric}\n      id: {path: $.id, type: text}\n    masked: [mobile, $.id]\n")
 	r := c.run(t, "config", "validate", "--config", file)
-	for _, want := range []string{":4:", "a path begins with $", ":5:", "has a column id already", ":6:"} {
+	for _, want := range []string{":4:", "a path begins with $", ":5:", "has a column id already", ":6:", "id is a column of every view"} {
 		if r.exit != exitUsage || !strings.Contains(r.err, want) {
 			t.Errorf("exit %d, no %q in\n%s", r.exit, want, r.err)
 		}

@@ -33,15 +33,23 @@ func (p *program) statusVerb() *cobra.Command {
 				if r.LastError != nil {
 					r.LastError.Message = printable(r.LastError.Message)
 				}
-				if len(a.config.Resources[r.Resource].Columns) == 0 {
-					continue
-				}
-				if r.Misfits, _, err = a.mirror.Misfits(ctx, r.Resource); err != nil {
-					a.log.Warn("the misfits of the typed columns cannot be counted", zap.Error(err))
+				if len(a.config.Resources[r.Resource].Columns) > 0 {
+					a.lookAtColumns(ctx, r)
 				}
 			}
 			return statusAnswer{s}, nil
 		}),
+	}
+}
+
+// lookAtColumns adds what is odd about the resource's typed columns.
+func (a *app) lookAtColumns(ctx context.Context, r *mirror.ResourceStatus) {
+	var err error
+	if r.Misfits, _, err = a.mirror.Misfits(ctx, r.Resource); err == nil {
+		r.Unfilled, _, err = a.mirror.Unfilled(ctx, r.Resource, a.definition(r.Resource))
+	}
+	if err != nil {
+		a.log.Warn("the typed columns cannot be looked at", zap.Error(err))
 	}
 }
 
@@ -92,6 +100,9 @@ func (s statusAnswer) warnings() []string {
 		}
 		for _, m := range r.Misfits {
 			ws = append(ws, fmt.Sprintf("%s: %d values do not fit column %s, such as that of %s; the view %s_misfits has them", r.Resource, m.Rows, m.Column, m.ID, r.Resource))
+		}
+		for _, c := range r.Unfilled {
+			ws = append(ws, fmt.Sprintf("%s: column %s is null everywhere: no record has anything at its path", r.Resource, c))
 		}
 		if r.Quarantined > 0 {
 			ws = append(ws, fmt.Sprintf("%s: %d records in quarantine", r.Resource, r.Quarantined))

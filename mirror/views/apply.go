@@ -13,11 +13,11 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/migrations"
 )
 
-// DependentError means that views of somebody else's stand on one of ours that
-// would have to be dropped. Nothing was changed.
+// DependentError means that something of somebody else's stands on a view of ours
+// that would have to be dropped. Nothing was changed.
 type DependentError struct {
 	View       string   // of ours
-	Dependents []string // "schema.view", of theirs
+	Dependents []string // "schema.view", or what else it is, of theirs
 }
 
 func (e *DependentError) Error() string {
@@ -133,8 +133,14 @@ func (a applying) one(ctx context.Context, v view) error {
 	if err := a.drop(ctx, v); err != nil {
 		return err
 	}
-	_, err = a.tx.Exec(ctx, create+strings.Join(grants, "\n"))
-	return a.wrap("create", v, err)
+	if _, err = a.tx.Exec(ctx, create); err != nil {
+		return a.wrap("create", v, err)
+	}
+	name := render(a.layout, v.name(a.resource), a.resource)
+	if _, err = a.tx.Exec(ctx, strings.ReplaceAll(revokeDefaults, "{view}", name)); err == nil {
+		_, err = a.tx.Exec(ctx, strings.Join(grants, "\n"))
+	}
+	return a.wrap("give back the rights on", v, err)
 }
 
 // attempt runs statements that may fail without taking the transaction along.
@@ -149,13 +155,17 @@ func (a applying) attempt(ctx context.Context, sql string) error {
 	return inner.Commit(ctx)
 }
 
+// A view depends by its rule. A function does by its body or by the type of the
+// view's rows, and so does a table's column.
 const readDependents = `
-select distinct s.nspname || '.' || c.relname
-from pg_catalog.pg_depend d
-join pg_catalog.pg_rewrite r on r.oid = d.objid and d.classid = 'pg_catalog.pg_rewrite'::regclass
-join pg_catalog.pg_class c on c.oid = r.ev_class
-join pg_catalog.pg_namespace s on s.oid = c.relnamespace
-where d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = to_regclass($1::text) and c.oid <> d.refobjid
+select distinct coalesce(s.nspname || '.' || c.relname, pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid))
+from pg_catalog.pg_class v
+join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = v.oid
+    or d.refclassid = 'pg_catalog.pg_type'::regclass and d.refobjid in (v.reltype, (select t.typarray from pg_catalog.pg_type t where t.oid = v.reltype))
+left join pg_catalog.pg_rewrite r on r.oid = d.objid and d.classid = 'pg_catalog.pg_rewrite'::regclass
+left join pg_catalog.pg_class c on c.oid = coalesce(r.ev_class, case when d.classid = 'pg_catalog.pg_class'::regclass then d.objid end)
+left join pg_catalog.pg_namespace s on s.oid = c.relnamespace
+where v.oid = to_regclass($1::text) and d.deptype = 'n' and c.oid is distinct from v.oid
 order by 1 limit 20`
 
 func (a applying) drop(ctx context.Context, v view) error {
@@ -189,6 +199,21 @@ select 'grant ' || g.privilege_type || ' (' || pg_catalog.quote_ident(x.attname)
        || case when g.is_grantable then ' with grant option' else '' end || ';'
 from pg_catalog.pg_attribute x cross join lateral pg_catalog.aclexplode(x.attacl) g
 where x.attrelid = to_regclass($1::text) and x.attname = any ($2::text[])`
+
+// A view that is made comes with the default privileges of its schema. One that is
+// made anew has the rights that it had, and no others: somebody may have taken one
+// of these away.
+const revokeDefaults = `
+do $do$
+declare
+    g record;
+begin
+    for g in select case x.grantee when 0 then 'public' else pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(x.grantee)) end as who
+             from pg_catalog.pg_class c cross join lateral pg_catalog.aclexplode(c.relacl) x where c.oid = '{view}'::regclass and x.grantee <> c.relowner loop
+        execute 'revoke all on {view} from ' || g.who;
+    end loop;
+end
+$do$`
 
 // grants are the statements that give back who had which right on the view, also
 // on single columns that it still has.

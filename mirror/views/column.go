@@ -100,7 +100,7 @@ func (d Definition) check() error {
 		seen[c.Name] = true
 	}
 	for _, m := range d.Masked {
-		if _, err := ParsePath(m); err != nil {
+		if err := CheckMask(m); err != nil {
 			return fmt.Errorf("masked path %.100q: %w", m, err)
 		}
 	}

@@ -5,6 +5,7 @@
 //	column.go  columns and how they are checked
 //	render.go  their SQL: the views live, all, masked and misfits
 //	apply.go   bringing the views of a database to a definition, grants kept
+//	unfilled.go columns whose paths lead nowhere
 //	index.go   expression indexes, built without blocking anybody
 //	suggest.go columns that a sample of records suggests
 //	declare.go columns that a JSON Schema declares

@@ -3,6 +3,7 @@ package views
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,6 +41,18 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
+// CheckMask says what is wrong with a path that the masked view shall hide.
+func CheckMask(text string) error {
+	p, err := ParsePath(text)
+	if err != nil {
+		return err
+	}
+	if shown := p.steps[0]; slices.Contains([]string{"id", "modify_time", "version", "deleted_at"}, shown) {
+		return fmt.Errorf("%s is a column of every view, so it would be seen there", shown)
+	}
+	return nil
+}
+
 // nextStep cuts the first step off.
 func nextStep(text string) (step, rest string, err error) {
 	switch {
@@ -66,7 +79,7 @@ func nextStep(text string) (step, rest string, err error) {
 		return "", "", errors.New("want .name, ['name'] or [0]")
 	}
 	if step == "*" {
-		return "", "", errors.New("a path leads to one value: use the type jsonb or text[] for a list")
+		return "", "", errors.New("a path leads to one value: take the whole list, as a column with the type jsonb or text[]")
 	}
 	if step == "" || len(step) > maxKey || strings.ContainsAny(step, "\x00'{}") {
 		return "", "", errors.New("the name is empty, too long, or has a quote or a brace in it")

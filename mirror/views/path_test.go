@@ -73,8 +73,10 @@ func TestColumnsAreChecked(t *testing.T) {
 	if (Definition{Columns: []Column{good, good}}).check() == nil {
 		t.Error("the same name twice")
 	}
-	if (Definition{Masked: []string{"mobile"}}).check() == nil {
-		t.Error("a masked path that is none")
+	for _, masked := range []string{"mobile", "$.id", "$['id']", "$.version"} {
+		if (Definition{Masked: []string{masked}}).check() == nil {
+			t.Errorf("%s cannot be hidden", masked)
+		}
 	}
 }
 

@@ -200,7 +200,7 @@ func (m *member) typ() Type {
 
 func (m *member) examples() []string {
 	values := make([]string, 0, len(m.values))
-	shared := len(m.values) <= sharedValues && m.records >= sharedPerValue*len(m.values)
+	shared := len(m.values) <= sharedValues && m.records >= sharedPerValue*len(m.values) && !aboutPeople.MatchString(strings.Join(m.steps, "."))
 	for v := range m.values {
 		if !shared || len(v) > sharedLength || personal.MatchString(v) {
 			v = form(v)
@@ -211,6 +211,10 @@ func (m *member) examples() []string {
 	values = slices.Compact(values)
 	return values[:min(len(values), suggestExamples)]
 }
+
+// aboutPeople finds members by whose names few different values may still be those
+// of few people: five managers are in every record.
+var aboutPeople = regexp.MustCompile(`(?i)name|mobile|phone|tel|mail|addr|contact|customer|owner|person|user|staff|manager|agent|sign|author|operator|creat|updat|birth|card|passport|licen|account|wechat|weixin|qq|remark|note|姓名|名|电话|手机|地址|证|微信|联系|备注`)
 
 // personal finds runs of digits that may be a number of somebody's, and addresses.
 var personal = regexp.MustCompile(`\d{5}|@`)

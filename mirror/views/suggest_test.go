@@ -13,7 +13,7 @@ func TestSuggestionsFitTheRecordsAndShowNobody(t *testing.T) {
 	for i := range 30 {
 		state := []string{"active", "draft", "ended"}[i%3]
 		records = append(records, fmt.Appendf(nil, `{"id":"c%d","status":%q,"fee":{"amount":%d.50,"currencyCode":"CNY"},"signed":"2026-09-%02d","at":"2026-09-01T00:00:%02dZ",
-			"mobile":"138001380%02d","name":"张%d","vip":%t,"n":%d,"tags":["a"],"items":[{"x":1}],"maybe":null,"mixed":%s,"a key":1,"it's":1}`,
+			"mobile":"138001380%02d","name":"张%d","vip":%t,"n":%d,"tags":["a"],"items":[{"x":1}],"maybe":null,"manager_name":"王芳","signer":{"title":"李强"},"mixed":%s,"a key":1,"it's":1}`,
 			i, state, i, i%28+1, i, i, i, i%2 == 0, i, []string{`1`, `"x"`}[i%2]))
 	}
 	records = append(records, json.RawMessage(`[]`), json.RawMessage(`{"status":"draft","rare":1}`))
@@ -34,6 +34,8 @@ func TestSuggestionsFitTheRecordsAndShowNobody(t *testing.T) {
 		"n $.n integer 30 0 [9 99]",
 		"tags $.tags text[] 30 0 []",
 		"items $.items jsonb 30 0 []",
+		"manager_name $.manager_name text 30 0 [字字]",
+		"signer_title $.signer.title text 30 0 [字字]",
 		"mixed $.mixed text 30 0 [1 x]",
 		"a_key $['a key'] integer 30 0 [1]",
 		"rare $.rare integer 1 0 [9]",

@@ -224,6 +224,64 @@ func TestAViewOfSomebodyElsesIsNamedAndStays(t *testing.T) {
 	h.apply(t, define(column("a", "$.a", views.Text), column("b", "$.b", views.Text)))
 }
 
+func TestARightThatWasTakenAwayStaysAway(t *testing.T) {
+	h := newHouse(t)
+	role := fmt.Sprintf("denied_%d", os.Getpid())
+	h.exec(t, "create role "+role)
+	t.Cleanup(func() {
+		_, _ = h.pool.Exec(context.Background(), "drop owned by "+role+"; drop role "+role)
+	})
+	h.exec(t, "alter default privileges in schema xiaoqu grant select on tables to "+role)
+	h.apply(t, define(column("a", "$.a", views.Text)))
+	h.exec(t, "revoke select on xiaoqu.contracts_all from "+role)
+	h.apply(t, define(column("a", "$.a", views.Integer))) // made anew
+	if got := h.text(t, "select concat(has_table_privilege($1, 'xiaoqu.contracts_all', 'select'), has_table_privilege($1, 'xiaoqu.contracts_misfits', 'select'))", role); got != "ft" {
+		t.Errorf("rights are %s", got)
+	}
+}
+
+func TestWhateverStandsOnAViewIsNamed(t *testing.T) {
+	for name, tt := range map[string]struct{ make, want string }{
+		"a view":              {"create view crm.x as select a from xiaoqu.contracts_live", "crm.x"},
+		"a materialized view": {"create materialized view crm.x as select a from xiaoqu.contracts_live", "crm.x"},
+		"a function's rows":   {"create function crm.x() returns setof xiaoqu.contracts_live language sql as 'select * from xiaoqu.contracts_live'", "function crm.x()"},
+		"a function's body":   {"create function crm.x() returns text begin atomic select a from xiaoqu.contracts_live; end", "function crm.x()"},
+		"a table's column":    {"create table crm.x (c xiaoqu.contracts_live)", "crm.x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			h.apply(t, define(column("a", "$.a", views.Text)))
+			h.exec(t, "create schema crm; "+tt.make)
+			_, err := views.Apply(t.Context(), h.pool, h.layout, "contracts", define(column("a", "$.a", views.Integer)))
+			var dependent *views.DependentError
+			if !errors.As(err, &dependent) || strings.Join(dependent.Dependents, ", ") != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestColumnsThatLeadNowhereAreNamed(t *testing.T) {
+	h := newHouse(t)
+	d := define(column("there", "$.a.b", views.Text), column("nowhere", "$.a.c", views.Text), column("null", "$.n", views.Text), column("only_dead", "$.d", views.Text))
+	unfilled := func() string {
+		all, err := views.Unfilled(t.Context(), h.pool, h.layout, "contracts", d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(all, " ")
+	}
+	if got := unfilled(); got != "" {
+		t.Errorf("without rows: %s", got)
+	}
+	h.put(t, "x", `{"a":{"b":1},"n":null}`)
+	h.put(t, "gone", `{"d":1}`)
+	h.exec(t, "update xiaoqu.contracts set deleted_at = now() where id = 'gone'")
+	if got := unfilled(); got != "nowhere only_dead" {
+		t.Error(got)
+	}
+}
+
 func TestTheMaskedViewHidesItsPathsEverywhere(t *testing.T) {
 	h := newHouse(t)
 	h.put(t, "x", `{"mobile":"13800138000","tenant":{"id_number":"110101199001011234","name":"张三"},"tags":["secret-1","open"],"none":null}`)
