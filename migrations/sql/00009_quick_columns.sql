@@ -107,3 +107,23 @@ begin
            then (v #>> '{}')::date else {data}._date_odd(v) end;
 end
 $$;
+
+-- An index takes no more than a third of a page. A value that is too long for one
+-- would keep its row out of the table, so in an indexed column it does not fit.
+create or replace function {data}._short(v text) returns text language plpgsql immutable strict parallel safe as $$
+begin
+    return case when pg_catalog.octet_length(v) <= 2000 then v end;
+end
+$$;
+
+create or replace function {data}._short(v numeric) returns numeric language plpgsql immutable strict parallel safe as $$
+begin
+    return case when pg_catalog.abs(v) < 1e1000 and pg_catalog.scale(v) <= 1000 then v end;
+end
+$$;
+
+create or replace function {data}._short(v text[]) returns text[] language plpgsql immutable strict parallel safe as $$
+begin
+    return case when (select coalesce(pg_catalog.max(pg_catalog.octet_length(e)), 0) from pg_catalog.unnest(v) e) <= 2000 then v end;
+end
+$$;

@@ -239,7 +239,7 @@ func (a applying) wrap(what string, v view, err error) error {
 // text is the definition as it is stored. Its version tells when this package
 // renders the same definition in another way.
 func (d Definition) text() (string, error) {
-	const version = 1
+	const version = 2 // values that are too long for an index
 	text, err := json.Marshal(struct {
 		Version int `json:"version"`
 		Definition

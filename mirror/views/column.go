@@ -33,7 +33,7 @@ type Column struct {
 	Name  string `json:"name"`
 	Path  string `json:"path"`
 	Type  Type   `json:"type"`
-	Index bool   `json:"index,omitempty"` // an index on it, for reads by its value
+	Index bool   `json:"index,omitempty"` // an index on it, for reads by its value; values over 2,000 bytes do not fit then
 	// Ref says to which column of which resource the value leads, as
 	// "properties.id". It is a note for people in the column's comment: a foreign
 	// key would make one resource's sync wait for another's.

@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/migrations"
@@ -35,7 +36,16 @@ func (d Definition) views() ([]view, error) {
 }
 
 // expression is a column's value out of the record, or out of what stands for it.
+// What an index could not take is null in an indexed column.
 func (d Definition) expression(c Column, record string) string {
+	value := d.value(c, record)
+	if c.Index && slices.Contains([]Type{Text, Numeric, Texts}, c.Type) {
+		return "{data}._short(" + value + ")"
+	}
+	return value
+}
+
+func (d Definition) value(c Column, record string) string {
 	path, _ := ParsePath(c.Path) // checked
 	v := record + " #> " + path.array()
 	switch c.Type {

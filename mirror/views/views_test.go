@@ -347,6 +347,30 @@ func TestIndexesAreBuiltUsedAndTakenAway(t *testing.T) {
 	}
 }
 
+// An index takes no value of more than a third of a page: it must not keep the row out.
+func TestAValueThatIsTooLongForItsIndexIsAMisfit(t *testing.T) {
+	h := newHouse(t)
+	d := define(column("t", "$.t", views.Text), column("n", "$.n", views.Numeric), column("l", "$.l", views.Texts), column("free", "$.t", views.Text))
+	for i := range 3 {
+		d.Columns[i].Index = true
+	}
+	h.apply(t, d)
+	if err := views.ApplyIndexes(t.Context(), h.pool, h.layout, "contracts", d); err != nil {
+		t.Fatal(err)
+	}
+	long := h.text(t, "select string_agg(md5(i::text), '') from generate_series(1, 500) i") // does not compress
+	digits := strings.NewReplacer("a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6").Replace(long)
+	h.put(t, "long", fmt.Sprintf(`{"t":%q,"n":%s,"l":["a",%q]}`, long, "9"+digits, long))
+	h.put(t, "scale", fmt.Sprintf(`{"n":0.%s}`, digits))
+	h.put(t, "good", `{"t":"a","n":1.50,"l":["a",null]}`)
+	if got := h.text(t, "select string_agg(concat_ws(' ', id, t, n, l, length(free)), ', ' order by id) from xiaoqu.contracts_live"); got != "good a 1.50 {a,NULL} 1, long 16000, scale" {
+		t.Error(got)
+	}
+	if got := h.text(t, "select string_agg(concat_ws(' ', id, name), ', ' order by id, name) from xiaoqu.contracts_misfits"); got != "long l, long n, long t, scale n" {
+		t.Error(got)
+	}
+}
+
 func TestTwoProcessesMakeTheSameViews(t *testing.T) {
 	h := newHouse(t)
 	d := define(column("v", "$.v", views.Integer))
