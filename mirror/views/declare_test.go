@@ -45,12 +45,12 @@ func TestColumnsAreReadFromASchema(t *testing.T) {
 
 func TestWhatIsDeclaredAndWhatIsSeenComeTogether(t *testing.T) {
 	records := []json.RawMessage{json.RawMessage(`{"status":"a","amount":7,"none":null,"ends":"soon"}`)}
-	declared := []Column{{Name: "amount", Path: "$.amount", Type: Numeric}, {Name: "none", Path: "$.none", Type: Date}, {Name: "ends", Path: "$.ends", Type: Date}, {Name: "later", Path: "$.later", Type: Boolean}, {Name: "odd", Path: "$['o'dd']", Type: Text}}
+	declared := []Column{{Name: "amount", Path: "$.amount", Type: Numeric}, {Name: "none", Path: "$.none", Type: Date}, {Name: "ends", Path: "$.ends", Type: Date}, {Name: "id", Path: "$.id", Type: Text}, {Name: "user_id", Path: "$.user_id", Type: Integer}, {Name: "later", Path: "$.later", Type: Boolean}, {Name: "odd", Path: "$['o'dd']", Type: Text}}
 	var got []Column
 	for _, s := range Suggest(records, declared) {
 		got = append(got, s.Column)
 	}
-	const want = "status $.status text; amount $.amount numeric; ends $.ends text; none $.none date; later $.later boolean"
+	const want = "status $.status text; amount $.amount numeric; ends $.ends text; none $.none date; user_id $.user_id text; later $.later boolean"
 	if diff := cmp.Diff(want, names(got)); diff != "" {
 		t.Error(diff)
 	}

@@ -65,9 +65,16 @@ func Suggest(records []json.RawMessage, declared []Column) []Suggestion {
 
 type suggestions []Suggestion
 
-// add takes a suggestion under a name that no other has, and leaves out members
-// whose name no path can hold.
+// add takes a suggestion under a name that no other has. It leaves out what every
+// view has already, and members whose name no path can hold. An id is a text, as
+// the column id is, whatever it is made of: it is compared with one.
 func (all *suggestions) add(s Suggestion) {
+	if slices.Contains([]string{"$.id", "$.modify_time", "$.version", "$.deleted_at"}, s.Path) {
+		return
+	}
+	if s.Type == Integer && idName.MatchString(s.Name) {
+		s.Type = Text
+	}
 	taken := func(name string) bool {
 		return slices.Contains(reserved(), name) || slices.ContainsFunc(*all, func(o Suggestion) bool { return o.Name == name })
 	}
@@ -211,6 +218,8 @@ func (m *member) examples() []string {
 	values = slices.Compact(values)
 	return values[:min(len(values), suggestExamples)]
 }
+
+var idName = regexp.MustCompile(`(?:^|_)id$`)
 
 // aboutPeople finds members by whose names few different values may still be those
 // of few people: five managers are in every record.

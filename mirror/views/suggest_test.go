@@ -13,8 +13,8 @@ func TestSuggestionsFitTheRecordsAndShowNobody(t *testing.T) {
 	for i := range 30 {
 		state := []string{"active", "draft", "ended"}[i%3]
 		records = append(records, fmt.Appendf(nil, `{"id":"c%d","status":%q,"fee":{"amount":%d.50,"currencyCode":"CNY"},"signed":"2026-09-%02d","at":"2026-09-01T00:00:%02dZ",
-			"mobile":"138001380%02d","name":"张%d","vip":%t,"n":%d,"tags":["a"],"items":[{"x":1}],"maybe":null,"manager_name":"王芳","signer":{"title":"李强"},"mixed":%s,"a key":1,"it's":1}`,
-			i, state, i, i%28+1, i, i, i, i%2 == 0, i, []string{`1`, `"x"`}[i%2]))
+			"mobile":"138001380%02d","name":"张%d","vip":%t,"n":%d,"ownerId":185200000001258%04d,"record":1,"tags":["a"],"items":[{"x":1}],"maybe":null,"manager_name":"王芳","signer":{"title":"李强"},"mixed":%s,"a key":1,"it's":1}`,
+			i, state, i, i%28+1, i, i, i, i%2 == 0, i, i, []string{`1`, `"x"`}[i%2]))
 	}
 	records = append(records, json.RawMessage(`[]`), json.RawMessage(`{"status":"draft","rare":1}`))
 	var got []string
@@ -23,7 +23,6 @@ func TestSuggestionsFitTheRecordsAndShowNobody(t *testing.T) {
 	}
 	want := []string{
 		"status $.status text 31 0 [active draft ended]",
-		"id_value $.id text 30 0 [a9 a99]",
 		"fee_amount $.fee.amount numeric 30 0 [9.99 99.99]",
 		"fee_currency_code $.fee.currencyCode text 30 0 [CNY]",
 		"signed $.signed date 30 0 [9999-99-99]",
@@ -32,6 +31,8 @@ func TestSuggestionsFitTheRecordsAndShowNobody(t *testing.T) {
 		"name $.name text 30 0 [字9 字99]",
 		"vip $.vip boolean 30 0 []",
 		"n $.n integer 30 0 [9 99]",
+		"owner_id $.ownerId text 30 0 [9999999999999999999]",
+		"record_value $.record integer 30 0 [1]",
 		"tags $.tags text[] 30 0 []",
 		"items $.items jsonb 30 0 []",
 		"manager_name $.manager_name text 30 0 [字字]",
