@@ -118,18 +118,28 @@ revoke all on all tables in schema {data} from {role};
 alter default privileges in schema {data} revoke select on tables from {role};
 grant select on {data}.freshness to {role}`
 
-// The masked views of all resources, and what a masked reader can read beside them.
+// What a masked reader can read beside the masked views, and what grantMasked gives.
 const readUnmasked = `
 select c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace s on s.oid = c.relnamespace
 where s.nspname = $1::text and c.relkind in ('r', 'p', 'v', 'm') and c.relname <> 'freshness' and c.relname not like '%\_masked'
-  and pg_catalog.has_any_column_privilege($2::name, c.oid, 'select')
+  and exists (select from pg_catalog.pg_attribute a
+              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+                and a.attname not in ('id', 'modify_time', 'deleted_at', 'synced_at', 'change_seq')
+                and pg_catalog.has_column_privilege($2::name, c.oid, a.attnum, 'select'))
 order by 1 limit 5`
 
+// The table's own columns hold nothing of the record but its id. Who follows
+// change_seq needs them: the masked view has no tombstones.
+const grantMasked = `;
+grant select on {data}."{resource}_masked" to {role};
+grant select (id, modify_time, deleted_at, synced_at, change_seq) on {data}."{resource}" to {role}`
+
 // GrantReader lets a role read all tables and views of the readers' schema, those
-// to come as well; or, masked, the masked views and freshness alone, and takes from
-// it what it had of the others. The role must exist. Views that are made later by
-// somebody else are not in it. KindConfig: a role that is to be masked reads the
-// rest by another role or as everybody; nothing was changed.
+// to come as well; or, masked, freshness, the masked views, and what else it takes
+// to follow changes (ids, times, change_seq), and takes from it what it had of the
+// others. The role must exist. Views that are made later by somebody else are not in
+// it. KindConfig: a role that is to be masked reads the rest by another role or as
+// everybody; nothing was changed.
 func (m *Mirror) GrantReader(ctx context.Context, role string, masked bool, resources []string) error {
 	op := "grant to " + role
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
@@ -141,7 +151,7 @@ func (m *Mirror) GrantReader(ctx context.Context, role string, masked bool, reso
 	if masked {
 		sql = grantMaskedReader
 		for _, r := range resources {
-			sql += `; grant select on {data}."` + r + `_masked" to {role}`
+			sql += strings.ReplaceAll(grantMasked, "{resource}", r)
 		}
 	}
 	sql = strings.ReplaceAll(m.layout.Render(sql), "{role}", pgx.Identifier{role}.Sanitize())

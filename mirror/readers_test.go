@@ -125,16 +125,19 @@ func TestReadersMayReadWhatTheyAreGranted(t *testing.T) {
 	}
 	may := func(role, sql string) bool { return f.as(t, role, sql) == nil }
 	for sql, who := range map[string][2]bool{
-		"select n from xiaoqu.users_live":                       {true, false},
-		"select record from xiaoqu.users":                       {true, false},
-		"select * from xiaoqu.users_misfits":                    {true, false},
-		"select * from xiaoqu.payments_live":                    {true, false},
-		"select n, record from xiaoqu.users_masked":             {true, true},
-		"select * from xiaoqu.freshness":                        {true, true},
-		"select xiaoqu.assert_fresh('users', '1 year')":         {false, false}, // never complete: that is its answer
-		"update xiaoqu.users set version = '1'":                 {false, false},
-		"select * from xiaoqu_sync.state":                       {false, false},
-		"select 1 from xiaoqu.users_masked where n is not null": {true, true},
+		"select n from xiaoqu.users_live":           {true, false},
+		"select record from xiaoqu.users":           {true, false},
+		"select * from xiaoqu.users_misfits":        {true, false},
+		"select * from xiaoqu.payments_live":        {true, false},
+		"select n, record from xiaoqu.users_masked": {true, true},
+		"select * from xiaoqu.freshness":            {true, true},
+		"select id, change_seq, deleted_at, modify_time, synced_at from xiaoqu.users where change_seq > 0": {true, true},
+		"select 1 from xiaoqu.users where record is null":                                                  {true, false},
+		"select version from xiaoqu.users":                                                                 {true, false},
+		"select xiaoqu.assert_fresh('users', '1 year')":                                                    {false, false}, // never complete: that is its answer
+		"update xiaoqu.users set version = '1'":                                                            {false, false},
+		"select * from xiaoqu_sync.state":                                                                  {false, false},
+		"select 1 from xiaoqu.users_masked where n is not null":                                            {true, true},
 	} {
 		if got := [2]bool{may(open, sql), may(masked, sql)}; got != who {
 			t.Errorf("%s: %v, want %v", sql, got, who)

@@ -68,7 +68,7 @@ func (s *Store) Changes(ctx context.Context, resource string, after int64, limit
 	return s.records(ctx, "read changes of "+resource, reading.changes, after, limit)
 }
 
-// records runs a statement whose columns are those of recordSQL.
+// records runs a statement whose columns are those of selectSQL.
 func (s *Store) records(ctx context.Context, op, sql string, args ...any) (all []agent.Record, err error) {
 	err = s.read(ctx, op, statement{sql, args, func(rows pgx.Rows) (err error) {
 		all, err = pgx.CollectRows(rows, record)

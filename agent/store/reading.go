@@ -11,15 +11,19 @@ import (
 
 // reading is how one resource is read: its statements with all names in them.
 type reading struct {
-	record, search, changes string
+	record, search, changes string            // search ends within its conditions
+	key                     string            // the id that search goes by
 	types                   map[string]string // of the typed columns
 }
 
 // Times are as they are in the table; texts keep the digits of every number.
 const (
-	recordSQL = `
-select v.id, v.change_seq, v.modify_time, v.deleted_at, v.synced_at, {columns}, v.record::text
-from {view} v`
+	selectSQL = `
+select v.id, v.change_seq, v.modify_time, v.deleted_at, v.synced_at, {columns}, v.record::text`
+	recordSQL = selectSQL + `
+from {view} v where v.id = $1::text`
+	searchSQL = selectSQL + `
+from {view} v where true`
 
 	changesSQL = `
 select v.id, v.change_seq, v.modify_time, v.deleted_at, v.synced_at,
@@ -27,8 +31,11 @@ select v.id, v.change_seq, v.modify_time, v.deleted_at, v.synced_at,
 from {view} v
 where v.change_seq > $1::bigint order by v.change_seq limit $2::integer`
 
-	// The masked view has no tombstones, and a join would mask the whole table first:
-	// "offset 0" keeps each row's look-up by id by itself.
+	// The masked view is a barrier to the planner: ordered or joined, it would mask the
+	// whole table first. "offset 0" keeps each row's look-up by id by itself, in the
+	// order of the table's own indexes. It has no tombstones either.
+	maskedSearchSQL = selectSQL + `
+from {table} t cross join lateral (select x.* from {view} x where x.id = t.id offset 0) v where t.deleted_at is null`
 	maskedChangesSQL = `
 select t.id, t.change_seq, t.modify_time, t.deleted_at, t.synced_at, m.columns, m.record
 from (
@@ -49,17 +56,19 @@ func newReading(layout migrations.Layout, r agent.Resource, masked bool) reading
 	if len(names) > 0 {
 		columns = "(select pg_catalog.row_to_json(c)::text from (select " + strings.Join(names, ", ") + ") c)"
 	}
-	rows, all, changes := "_live", "_all", changesSQL
+	rows, all := "_live", "_all"
+	search, key, changes := searchSQL, "v.id", changesSQL
 	if masked {
-		rows, all, changes = "_masked", "_masked", maskedChangesSQL
+		rows, all = "_masked", "_masked"
+		search, key, changes = maskedSearchSQL, "t.id", maskedChangesSQL
 	}
 	render := func(sql, view string) string {
 		sql = strings.NewReplacer("{columns}", columns, "{view}", "{data}."+quote(r.Name+view)).Replace(sql)
 		return layout.RenderResource(sql, r.Name)
 	}
 	return reading{
-		record: render(recordSQL+"\nwhere v.id = $1::text", rows),
-		search: render(recordSQL, rows), changes: render(changes, all), types: types,
+		record: render(recordSQL, rows), search: render(search, rows), changes: render(changes, all),
+		key: key, types: types,
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *Store) Search(ctx context.Context, q agent.Query) ([]agent.Record, erro
 // where writes the search: each value a parameter, cast to its column's type, so
 // that the column's index can be used.
 func (r reading) where(q agent.Query) (sql string, args []any, f *agent.Failure) {
-	var terms []string
+	sql = r.search
 	param := func(v any) string {
 		args = append(args, v)
 		return "$" + strconv.Itoa(len(args))
@@ -43,7 +43,7 @@ func (r reading) where(q agent.Query) (sql string, args []any, f *agent.Failure)
 		if strings.ContainsRune(q.AfterID, 0) {
 			return "", nil, invalid("after_id", "no id has a NUL in it")
 		}
-		terms = append(terms, "v.id > "+param(q.AfterID)+"::text")
+		sql += " and " + r.key + " > " + param(q.AfterID) + "::text"
 	}
 	for i, filter := range q.Filters {
 		term, f := r.term(filter, param)
@@ -52,13 +52,9 @@ func (r reading) where(q agent.Query) (sql string, args []any, f *agent.Failure)
 			f.Message = f.Field + ": " + f.Message
 			return "", nil, f
 		}
-		terms = append(terms, term)
+		sql += " and " + term
 	}
-	sql = r.search
-	if len(terms) > 0 {
-		sql += "\nwhere " + strings.Join(terms, " and ")
-	}
-	return sql + "\norder by v.id limit " + param(q.Limit) + "::integer", args, nil
+	return sql + "\norder by " + r.key + " limit " + param(q.Limit) + "::integer", args, nil
 }
 
 // operator is what SQL has for the comparison of one value.
