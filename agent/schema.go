@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -64,6 +65,9 @@ func (s *schema) check(text json.RawMessage) *Failure {
 	if err != nil {
 		return &Failure{Class: Invalid, Code: "invalid_input", Message: "the input is not JSON"}
 	}
+	if !tame(value) {
+		return &Failure{Class: Invalid, Code: "invalid_input", Message: "a number in the input has too many digits, or too large an exponent"}
+	}
 	err = s.compiled.Validate(value)
 	if err == nil {
 		return nil
@@ -73,12 +77,57 @@ func (s *schema) check(text json.RawMessage) *Failure {
 	if errors.As(err, &invalid) {
 		cause := leaf(invalid)
 		f.Field = fieldName(cause.InstanceLocation)
-		f.Message = cause.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		f.Message = says(cause.ErrorKind)
 		if f.Field != "" {
 			f.Message = f.Field + ": " + f.Message
 		}
 	}
 	return f
+}
+
+// maxDigits bounds a number's digits and its exponent. The validator works out every
+// digit: a list of 1e999999 would take it minutes.
+const maxDigits = 400
+
+// tame reports whether all numbers of a decoded value are within bounds.
+func tame(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, x := range v {
+			if !tame(x) {
+				return false
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if !tame(x) {
+				return false
+			}
+		}
+	case json.Number:
+		digits, exponent, has := strings.Cut(strings.ToLower(v.String()), "e")
+		if e, err := strconv.Atoi(exponent); has && (err != nil || e < -maxDigits || e > maxDigits) {
+			return false
+		}
+		return len(digits) <= maxDigits
+	}
+	return true
+}
+
+// says is what is wrong, without the value that is: most of the library's own texts
+// speak of types and lengths alone.
+func says(what jsonschema.ErrorKind) string {
+	switch k := what.(type) {
+	case *kind.AdditionalProperties:
+		return fmt.Sprintf("there is no property %.60q", strings.Join(k.Properties, ", "))
+	case *kind.Minimum:
+		return "must be at least " + k.Want.RatString()
+	case *kind.Maximum:
+		return "must be at most " + k.Want.RatString()
+	case *kind.Format, *kind.Pattern, *kind.MultipleOf:
+		return "has not the form that the schema says"
+	}
+	return what.LocalizedString(message.NewPrinter(language.English))
 }
 
 // leaf is the first cause that says something by itself.
