@@ -19,7 +19,9 @@ const (
 
 // deliverOne claims an event and makes one attempt to deliver it.
 func (s *Service) deliverOne(ctx context.Context) (bool, error) {
-	e, t, err := s.options.Outbox.ClaimEvent(ctx, s.doors(), deliverHold)
+	// As with tasks, a stop does not break a claim off: the event is given back below.
+	end := context.WithoutCancel(ctx)
+	e, t, err := s.options.Outbox.ClaimEvent(end, s.doors(), deliverHold)
 	if err != nil || e == nil {
 		return false, err
 	}
@@ -42,7 +44,7 @@ func (s *Service) deliverOne(ctx context.Context) (bool, error) {
 		}
 		log("an event was not taken", zap.String("task", t.ID), zap.String("event", e.ID), zap.String("kind", string(e.Kind)), zap.String("verdict", string(verdict)), zap.Error(why))
 	}
-	return true, s.options.Outbox.SettleEvent(context.WithoutCancel(ctx), *e, verdict, wait, reason)
+	return true, s.options.Outbox.SettleEvent(end, *e, verdict, wait, reason)
 }
 
 func (s *Service) doors() []string {

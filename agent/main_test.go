@@ -45,13 +45,14 @@ func newHouse(t testing.TB) house {
 	return h
 }
 
-// typedView is contracts_live with the columns of resources.
+// typedView makes contracts_live and contracts_all with the columns of resources.
 const typedView = `
 drop view xiaoqu.contracts_live;
 create view xiaoqu.contracts_live as
 select c.*, record->>'status' as status, (record->'amount')::numeric as amount, (record->'n')::bigint as n, (record->'signed')::boolean as signed,
 	(record->>'begun')::timestamptz as begun, array['x'] as tags
-from xiaoqu.contracts c where deleted_at is null`
+from xiaoqu.contracts c where deleted_at is null;
+create view xiaoqu.contracts_all as select * from xiaoqu.contracts_live`
 
 // put stores a record of contracts as a sync would.
 func (h house) put(t testing.TB, seq int64, id, record string) {

@@ -142,8 +142,18 @@ func (s *Service) do(ctx context.Context, call Call) (Answer, error) {
 	return Answer{Result: &result}, nil
 }
 
-// now runs a capability within its time.
+// now runs a capability.
 func (s *Service) now(ctx context.Context, c *Capability, call Call) (r Result, err error) {
+	err = s.guarded(ctx, c, func(ctx context.Context) (err error) {
+		r, err = c.run(ctx, call)
+		return err
+	})
+	return r, err
+}
+
+// guarded runs a part of a capability within its time. A panic is its failure, and
+// not the process's end.
+func (s *Service) guarded(ctx context.Context, c *Capability, f func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	defer func() {
@@ -152,16 +162,17 @@ func (s *Service) now(ctx context.Context, c *Capability, call Call) (r Result, 
 			err = &Failure{Class: Internal, Code: "internal_error", Message: "the call failed by a mistake of the server"}
 		}
 	}()
-	r, err = c.run(ctx, call)
+	err = f(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = &Failure{Class: Temporary, Code: "timed_out", Message: c.ID + " took longer than its time limit", RetryAfter: time.Second}
 	}
-	return r, err
+	return err
 }
 
 // once runs a call that has a key, and keeps its answer unless it may change.
 func (s *Service) once(ctx context.Context, c *Capability, call Call) (Answer, error) {
-	t, fresh, err := s.options.Tasks.Begin(ctx, newTask(call), true, c.Timeout+s.options.Hold)
+	// A caller who goes away meanwhile must not leave a row that nobody works on.
+	t, fresh, err := s.options.Tasks.Begin(context.WithoutCancel(ctx), newTask(call), true, c.Timeout+s.options.Hold)
 	if err != nil {
 		return Answer{}, err
 	}

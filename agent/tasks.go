@@ -74,13 +74,17 @@ func (s *Service) sweep(ctx context.Context) {
 
 // workOne claims a task and makes one attempt at it.
 func (s *Service) workOne(ctx context.Context) (bool, error) {
-	t, err := s.options.Tasks.Claim(ctx, s.options.Hold)
+	// A claim that a stop broke off would be nobody's until it runs out.
+	end := context.WithoutCancel(ctx)
+	t, err := s.options.Tasks.Claim(end, s.options.Hold)
 	if err != nil || t == nil {
 		return false, err
 	}
+	if ctx.Err() != nil {
+		return false, s.options.Tasks.Postpone(end, *t, 0)
+	}
 	nudge(s.wake) // there may be another, for another worker
 	o, wait, done := s.attempt(ctx, *t)
-	end := context.WithoutCancel(ctx)
 	if !done {
 		return true, s.options.Tasks.Postpone(end, *t, wait)
 	}
@@ -114,6 +118,8 @@ func (s *Service) attempt(ctx context.Context, t Task) (o Outcome, wait time.Dur
 	}
 	f := AsFailure(err)
 	switch {
+	case errors.Is(err, errLost):
+		return o, 0, false // it is somebody else's now
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return o, 0, false // a stop, not a failure
 	case f.Class.Passing():
@@ -121,31 +127,54 @@ func (s *Service) attempt(ctx context.Context, t Task) (o Outcome, wait time.Dur
 		if wait < left {
 			return o, wait, false
 		}
+		f = lasting(f)
 	case f.Class == Internal:
 		s.options.Logger.Error("a task failed", zap.String("task", t.ID), zap.String("capability", t.Capability), zap.Error(err))
 	}
 	return failed(f), 0, true
 }
 
+// lasting is a passing failure when there is no time left to try again: the task's
+// end will not pass.
+func lasting(f *Failure) *Failure {
+	last := *f
+	last.Class, last.RetryAfter = Permanent, 0
+	return &last
+}
+
 func failed(f *Failure) Outcome { return Outcome{State: Failed, Failure: f} }
+
+// errLost ends the run of a task whose claim was lost.
+var errLost = errors.New("agent: the claim was lost")
 
 // held runs the capability while the claim is renewed; a lost claim ends it.
 func (s *Service) held(ctx context.Context, c *Capability, t Task) (Outcome, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
 	var g errgroup.Group
 	g.Go(func() error {
 		s.renew(ctx, t, cancel)
 		return nil
 	})
-	defer func() { cancel(); _ = g.Wait() }()
+	defer func() { cancel(nil); _ = g.Wait() }()
+	o, err := s.tried(ctx, c, t)
+	if err != nil && errors.Is(context.Cause(ctx), errLost) {
+		err = errLost
+	}
+	return o, err
+}
 
+// tried gathers the task's proposals, or runs it.
+func (s *Service) tried(ctx context.Context, c *Capability, t Task) (Outcome, error) {
 	call := Call{
 		Caller: Caller{Door: t.Door, Name: t.Caller}, Capability: c.ID, Input: t.Input, Key: t.Key, Task: t.ID, Since: t.CreatedAt,
 	}
 	if t.Choose && t.Chosen == "" {
-		proposals, err := c.propose(ctx, call)
-		return Outcome{State: Choosing, Proposals: proposals}, err
+		o := Outcome{State: Choosing}
+		err := s.guarded(ctx, c, func(ctx context.Context) (err error) {
+			o.Proposals, err = c.propose(ctx, call)
+			return err
+		})
+		return o, err
 	}
 	if t.Chosen != "" {
 		var err error
@@ -157,7 +186,7 @@ func (s *Service) held(ctx context.Context, c *Capability, t Task) (Outcome, err
 	return Outcome{State: Completed, Result: &result}, err
 }
 
-func (s *Service) renew(ctx context.Context, t Task, lost context.CancelFunc) {
+func (s *Service) renew(ctx context.Context, t Task, lost context.CancelCauseFunc) {
 	tick := time.NewTicker(s.options.Hold / 3)
 	defer tick.Stop()
 	for {
@@ -168,7 +197,7 @@ func (s *Service) renew(ctx context.Context, t Task, lost context.CancelFunc) {
 		}
 		// An error may pass before the claim runs out, and Finish looks again.
 		if ok, err := s.options.Tasks.Hold(ctx, t, s.options.Hold); err == nil && !ok {
-			lost()
+			lost(errLost)
 			return
 		}
 	}

@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	// opTimeout bounds one call here, the server's part of it and the way.
-	opTimeout = 10 * time.Second
+	// opTimeout bounds one call here, the server's part of it and the way. A process
+	// that is to stop makes at most two more.
+	opTimeout = 4 * time.Second
 	// writeTimeout and readTimeout bound one statement at the server, which would
 	// otherwise work on for a client that has gone. What reads answers a person who
 	// waits, within the catalogue's own limit.
-	writeTimeout = "8s"
+	writeTimeout = "3500ms"
 	readTimeout  = "2300ms"
 )
 
