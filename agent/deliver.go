@@ -28,10 +28,10 @@ func (s *Service) deliverOne(ctx context.Context) (bool, error) {
 	attempt, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
 	verdict, why := s.options.Couriers[t.Door].Deliver(attempt, *t, *e)
-	if ctx.Err() != nil && verdict != Delivered {
-		verdict, why = Again, ctx.Err()
-	}
 	wait := min(pause(e.Attempts+1)<<min(max(e.Attempts-6, 0), 4), maxPause)
+	if ctx.Err() != nil && verdict != Delivered {
+		verdict, why, wait = Again, ctx.Err(), 0
+	}
 	if verdict == Again && time.Since(e.At) > giveUp {
 		verdict = Refused
 	}

@@ -28,7 +28,9 @@ func (h house) delivered(t *testing.T, answers ...agent.Verdict) (s *agent.Servi
 
 func (h house) event(t *testing.T, want string) {
 	t.Helper()
-	until(t, "the event is "+want, func() bool { return h.text(t, "select concat_ws(' ', state, attempts, nullif(why, '')) from xiaoqu_sync.agent_events") == want })
+	until(t, "the event is "+want, func() bool {
+		return h.text(t, "select concat_ws(' ', state, attempts, nullif(why, '')) from xiaoqu_sync.agent_events") == want
+	})
 }
 
 func TestAnEventIsDeliveredAgainWithTheSameID(t *testing.T) {

@@ -110,8 +110,12 @@ func (c courier) Deliver(_ context.Context, t agent.Task, e agent.Event) (agent.
 
 var resources = []agent.Resource{
 	{Name: "users"}, {Name: "contracts", Columns: []agent.Column{
-		{Name: "status", Type: "text"}, {Name: "amount", Type: "numeric"}, {Name: "n", Type: "integer"}, {Name: "signed", Type: "boolean"},
-		{Name: "begun", Type: "timestamptz"}, {Name: "tags", Type: "text[]"},
+		{Name: "status", Type: "text"},
+		{Name: "amount", Type: "numeric"},
+		{Name: "n", Type: "integer"},
+		{Name: "signed", Type: "boolean"},
+		{Name: "begun", Type: "timestamptz"},
+		{Name: "tags", Type: "text[]"},
 	}},
 }
 

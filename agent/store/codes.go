@@ -39,7 +39,7 @@ returning ref, display`
 // Redeem uses a code up for the platform's user uid and gives what it binds; ok is
 // false when there is no such code, it has expired, or somebody else has used it.
 func (s *Store) Redeem(ctx context.Context, code, uid string) (ref, display string, ok bool, err error) {
-	if len(code) > maxSecret || uid == "" || strings.ContainsRune(uid, 0) {
+	if len(code) > maxSecret || uid == "" || !storable(uid) {
 		return "", "", false, nil
 	}
 	rows := func(rows pgx.Rows) error {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,7 +47,7 @@ func (s *Store) Record(ctx context.Context, resource, id string) (r agent.Record
 	if f != nil {
 		return r, false, f
 	}
-	if strings.ContainsRune(id, 0) {
+	if !storable(id) {
 		return r, false, nil
 	}
 	all, err := s.records(ctx, "read a record of "+resource, reading.record, id)

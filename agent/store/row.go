@@ -3,7 +3,9 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -63,3 +65,6 @@ func orNull[T any](v T, empty bool) ([]byte, error) {
 	}
 	return json.Marshal(v)
 }
+
+// storable reports whether a text column takes s.
+func storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/big"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
@@ -40,7 +39,7 @@ func (r reading) where(q agent.Query) (sql string, args []any, f *agent.Failure)
 		return "$" + strconv.Itoa(len(args))
 	}
 	if q.AfterID != "" {
-		if strings.ContainsRune(q.AfterID, 0) {
+		if !storable(q.AfterID) {
 			return "", nil, invalid("after_id", "no id has a NUL in it")
 		}
 		sql += " and " + r.key + " > " + param(q.AfterID) + "::text"
@@ -138,7 +137,7 @@ func cast(kind string, value json.RawMessage) (string, *agent.Failure) {
 	isText := json.Unmarshal(value, &s) == nil && len(value) > 0 && value[0] == '"'
 	switch kind {
 	case "text":
-		if isText && !strings.ContainsRune(s, 0) {
+		if isText && storable(s) {
 			return s, nil
 		}
 		return "", invalid("value", "the column takes a text without NUL")

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
@@ -37,8 +36,8 @@ const taskByID = `select ` + taskColumns + ` from {sync}.agent_tasks t where t.i
 
 // Begin makes the task unless its door and key have one; see agent.Tasks.
 func (s *Store) Begin(ctx context.Context, t agent.Task, claim bool, hold time.Duration) (agent.Task, bool, error) {
-	if len(t.Key) > maxKey || strings.ContainsRune(t.Key, 0) {
-		return agent.Task{}, false, &agent.Failure{Class: agent.Invalid, Code: "invalid_key", Message: fmt.Sprintf("an invocation's or order's id has at most %d bytes, and no NUL", maxKey)}
+	if len(t.Key) > maxKey || !storable(t.Key) || !storable(t.Caller) {
+		return agent.Task{}, false, &agent.Failure{Class: agent.Invalid, Code: "invalid_key", Message: fmt.Sprintf("an invocation's or order's id is text without NUL, of at most %d bytes", maxKey)}
 	}
 	hash, err := inputHash(t.Input)
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *Store) Task(ctx context.Context, id string) (*agent.Task, error) {
 
 // ByKey reads the task of a door's key; nil when there is none.
 func (s *Store) ByKey(ctx context.Context, door, key string) (*agent.Task, error) {
-	if strings.ContainsRune(key, 0) {
+	if !storable(key) {
 		return nil, nil
 	}
 	var t *agent.Task
@@ -146,7 +145,7 @@ func (s *Store) Cancel(ctx context.Context, id string) (*agent.Task, error) {
 // The time that a person took is not the task's: it starts anew.
 const chooseTask = `
 update {sync}.agent_tasks set chosen = $2::text, state = 'accepted', started_at = null, due_at = now(), changes = changes + 1
-where id = $1::text and state = 'choosing' and chosen = ''`
+where id = $1::text and state = 'choosing'`
 
 // Choose notes the choice once, and lets the task run on; the task as it then is.
 func (s *Store) Choose(ctx context.Context, id, proposal string) (*agent.Task, error) {
@@ -155,7 +154,7 @@ func (s *Store) Choose(ctx context.Context, id, proposal string) (*agent.Task, e
 
 // oneTask reads the task after the change, in the same transaction.
 func (s *Store) oneTask(ctx context.Context, op string, change *statement, id string) (*agent.Task, error) {
-	if strings.ContainsRune(id, 0) {
+	if !storable(id) {
 		return nil, nil
 	}
 	var t *agent.Task

@@ -80,7 +80,7 @@ func TestOneKeyMakesOneTask(t *testing.T) {
 
 func TestAKeyIsBounded(t *testing.T) {
 	f := setUp(t)
-	for _, key := range []string{strings.Repeat("k", 513), "a\x00b"} {
+	for _, key := range []string{strings.Repeat("k", 513), "a\x00b", "\xff"} {
 		_, _, err := f.Begin(t.Context(), newTask(key), false, 0)
 		wantFailure(t, err, agent.Invalid, "invalid_key")
 	}
