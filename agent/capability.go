@@ -41,7 +41,9 @@ type Capability struct {
 }
 
 // Name is the id for platforms whose names have no dots: "records_get".
-func (c *Capability) Name() string { return strings.ReplaceAll(c.ID, ".", "_") }
+func (c *Capability) Name() string { return name(c.ID) }
+
+func name(id string) string { return strings.ReplaceAll(id, ".", "_") }
 
 // Proposal is one of several ways on, of which a person chooses one. ID is a value
 // of the input property that Capability.Choice names.
@@ -82,6 +84,10 @@ type Call struct {
 	// Choose says that the caller's platform lets a person choose: the task gathers
 	// proposals instead of failing without a choice.
 	Choose bool
+	// KeepRefusals makes a refusal before anything ran the key's answer too, for
+	// platforms that give their first answer for ever. Others let a caller mend the
+	// input and take the same key again.
+	KeepRefusals bool
 	// ReplyTo is the door's own: what its courier needs to tell of the task's end.
 	ReplyTo json.RawMessage
 

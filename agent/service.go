@@ -109,18 +109,18 @@ func (s *Service) Do(ctx context.Context, call Call) (Answer, error) {
 }
 
 func (s *Service) do(ctx context.Context, call Call) (Answer, error) {
-	c := s.Capability(call.Capability)
-	if c == nil {
-		return Answer{}, &Failure{Class: NotFound, Code: "unknown_capability", Message: "there is no such capability, or it is switched off"}
-	}
-	if !call.Caller.May(c) {
-		return Answer{}, &Failure{Class: Forbidden, Code: "not_allowed", Message: "this caller may not use " + c.ID}
-	}
 	if len(bytes.TrimSpace(call.Input)) == 0 {
 		call.Input = json.RawMessage("{}")
 	}
+	c := s.Capability(call.Capability)
+	if c == nil {
+		return s.refuse(ctx, call, &Failure{Class: NotFound, Code: "unknown_capability", Message: "there is no such capability, or it is switched off"})
+	}
+	if !call.Caller.May(c) {
+		return s.refuse(ctx, call, &Failure{Class: Forbidden, Code: "not_allowed", Message: "this caller may not use " + c.ID})
+	}
 	if f := c.input.check(call.Input); f != nil {
-		return Answer{}, f
+		return s.refuse(ctx, call, f)
 	}
 	call.Capability = c.ID
 	if c.Async {
@@ -140,6 +140,26 @@ func (s *Service) do(ctx context.Context, call Call) (Answer, error) {
 		return Answer{}, err
 	}
 	return Answer{Result: &result}, nil
+}
+
+// refuse says why a call is not done, for ever if its platform wants that. An
+// answer that the key has already is given instead.
+func (s *Service) refuse(ctx context.Context, call Call, f *Failure) (Answer, error) {
+	if !call.KeepRefusals || call.Key == "" || len(call.Input) > maxInput || !json.Valid(call.Input) {
+		return Answer{}, f
+	}
+	call.ReplyTo = nil // nobody waits for the end of what was refused
+	t, fresh, err := s.options.Tasks.Begin(ctx, newTask(call), true, s.options.Hold)
+	if err != nil {
+		return Answer{}, err
+	}
+	if !fresh {
+		return s.again(t, call)
+	}
+	if _, err := s.options.Tasks.Finish(ctx, t, Outcome{State: Failed, Failure: f}); err != nil {
+		return Answer{}, err
+	}
+	return Answer{Task: &t}, f
 }
 
 // now runs a capability.
@@ -213,7 +233,7 @@ func (s *Service) accept(ctx context.Context, c *Capability, call Call) (Answer,
 
 // again is the answer to a key that was seen before.
 func (s *Service) again(t Task, call Call) (Answer, error) {
-	if t.Capability != call.Capability || !sameJSON(t.Input, call.Input) {
+	if name(t.Capability) != name(call.Capability) || !sameJSON(t.Input, call.Input) {
 		return Answer{}, &Failure{
 			Class: Invalid, Code: "key_reused", Message: "this invocation or order was used for another request",
 			Suggestions: []string{"take a new id for a new request"},
@@ -223,7 +243,7 @@ func (s *Service) again(t Task, call Call) (Answer, error) {
 	switch {
 	case t.State == Failed && t.Failure != nil:
 		return Answer{Task: &t}, t.Failure
-	case t.State == Running && !c.Async:
+	case t.State == Running && (c == nil || !c.Async):
 		return Answer{Task: &t}, &Failure{Class: Temporary, Code: "in_progress", Message: "the same call is being answered", RetryAfter: time.Second}
 	}
 	return Answer{Task: &t, Result: t.Result}, nil
