@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// maxCode bounds a binding code, in bytes.
+// maxCode bounds a binding code as a person copies it, in bytes.
 const maxCode = 128
 
 // bind redeems a binding code for a user (RSP §11). Relay bounds the attempts; the
@@ -16,7 +16,7 @@ func (d *Door) bind(ctx context.Context, body []byte) answer {
 		RelayUID string `json:"relay_uid"`
 		Code     string `json:"code"`
 	}
-	if err := json.Unmarshal(body, &e); err != nil || !isID(e.RelayUID) || !isID(e.Code) || len(e.Code) > maxCode {
+	if err := json.Unmarshal(body, &e); err != nil || !isID(e.RelayUID) || e.Code == "" || len(e.Code) > maxCode {
 		return answer{}.failed(codeInput, "malformed", "the code or its user cannot be read")
 	}
 	ref, display, ok, err := d.options.Bindings.Redeem(ctx, e.Code, e.RelayUID)

@@ -39,6 +39,9 @@ type world struct {
 // open makes a world; tune may change what the door is made of.
 func open(t testing.TB, tune func(*relay.Options)) *world {
 	t.Helper()
+	if p, ok := t.(*testing.T); ok {
+		p.Parallel() // each has a database of its own, and most of them wait
+	}
 	url := localpg.Database(t)
 	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
