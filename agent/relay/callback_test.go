@@ -65,6 +65,7 @@ func TestEveryAnswerToACallbackHasItsVerdict(t *testing.T) {
 		"too large":           {413, ``, agent.Refused, agent.Refused},
 		"nothing chosen yet":  {422, fmt.Sprintf(code, "selection_required"), agent.Waiting, agent.Again},
 		"another was chosen":  {422, fmt.Sprintf(code, "proposal_mismatch"), agent.Refused, agent.Refused},
+		"words of its own":    {422, `{"error":{"code":"1380 <html>"}}`, agent.Refused, agent.Again},
 		"not in this state":   {422, fmt.Sprintf(code, "invalid_event"), agent.Refused, agent.Again},
 		"too much":            {429, ``, agent.Again, agent.Again},
 		"broken":              {500, `<html>`, agent.Again, agent.Again},
@@ -194,6 +195,18 @@ func TestWithoutASecretOrAnAddressNothingIsSent(t *testing.T) {
 	}
 	if verdict, err := courier(t, "", nil).Deliver(t.Context(), task, event); verdict != agent.Waiting || err == nil {
 		t.Errorf("no address: %s, %v", verdict, err)
+	}
+}
+
+func TestNobodyIsToldOfATaskThatWasCancelled(t *testing.T) {
+	told := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { told++ }))
+	defer server.Close()
+	task, event := completed("ord_1")
+	task.State, task.Proposals = agent.Cancelled, []agent.Proposal{{ID: "abort", Data: json.RawMessage(`{}`)}}
+	event.Kind, event.Ref = agent.EventProposal, "abort"
+	if verdict, err := courier(t, server.URL, nil).Deliver(t.Context(), task, event); verdict != agent.Delivered || err != nil || told > 0 {
+		t.Errorf("%s, %v, told %d times", verdict, err, told)
 	}
 }
 

@@ -71,6 +71,8 @@ func (d *Door) order(ctx context.Context, e invocation) answer {
 		return a
 	case err != nil:
 		return a.failure(err)
+	case done.Result == nil:
+		return a.failed(codeTemporary, "in_progress", "the same order is being answered")
 	}
 	return d.complete(a, *done.Result, nil, "")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
@@ -84,17 +85,28 @@ func Manifest(o Options) ([]byte, error) {
 	return json.MarshalIndent(m, "", "  ")
 }
 
+// choiceTime is how long a person may think before an order runs out. Relay counts
+// it with the work.
+const choiceTime = 24 * time.Hour
+
+// seconds is a time limit as the protocol takes it: a minute to a week.
+func seconds(d time.Duration) int64 {
+	return int64(min(max(d, time.Minute), 7*24*time.Hour) / time.Second)
+}
+
 func actionOf(c *agent.Capability) (a action, err error) {
 	a = action{
 		Name: c.Name(), Title: c.TitleZH, Description: c.Description, Readonly: !c.Write, Risk: string(c.Risk),
 		Confirm: confirmation(c.Risk), Mode: "sync", Billing: "none", Amount: json.RawMessage(`"none"`), Tags: []string{c.ID},
 	}
+	if len(c.Personal) > 0 {
+		a.Description += " The answer may hold " + strings.Join(c.Personal, "; ") + "."
+	}
 	if c.Async {
-		a.Mode = "async"
-		a.Timeout = int64(min(max(c.Timeout, time.Minute), 7*24*time.Hour) / time.Second)
+		a.Mode, a.Timeout = "async", seconds(c.Timeout)
 	}
 	if c.Choice != "" {
-		a.Mode = "async_multi"
+		a.Mode, a.Timeout = "async_multi", seconds(c.Timeout+choiceTime)
 	}
 	if a.Input, a.Display, err = inputOf(c); err != nil {
 		return a, err

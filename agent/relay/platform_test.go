@@ -51,6 +51,9 @@ type callback struct {
 	}
 }
 
+// key is what Relay knows an event by.
+func (c callback) key() string { return c.Body.OrderID + "/" + c.Body.Type + "/" + c.Body.EventID }
+
 type failing struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
@@ -126,16 +129,15 @@ func (p *platform) take(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	key := c.Body.OrderID + "/" + c.Body.Type + "/" + c.Body.EventID
 	switch {
 	case len(raw) > 1<<20:
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 	case c.Body.OrderID != order || c.Body.EventID == "" || c.Body.OccurredAt == 0 || c.Body.RSP != "1.0":
 		w.WriteHeader(http.StatusUnprocessableEntity)
-	case p.seen[key]:
+	case p.seen[c.key()]:
 		_, _ = io.WriteString(w, `{"duplicate":true}`)
 	default:
-		p.seen[key] = true
+		p.seen[c.key()] = true
 		_, _ = io.WriteString(w, `{}`)
 	}
 }

@@ -187,7 +187,7 @@ func TestAPersonChoosesWhatBecomesOfAHeldRebuild(t *testing.T) {
 	}
 }
 
-func TestNobodyIsToldToChooseAfterACancel(t *testing.T) {
+func TestNothingCanBeChosenAfterACancel(t *testing.T) {
 	w := open(t, nil)
 	w.mirror.held = held()
 	w.relay.answers(func(callback) (int, string) { return 503, "" })
@@ -199,13 +199,6 @@ func TestNobodyIsToldToChooseAfterACancel(t *testing.T) {
 	if r := w.relay.about("proposal.select", "ord_1", task, `,"proposal_id":"abort"`); r.Status != "failed" || r.Error.Code != "permanent" {
 		t.Errorf("chosen after it: %s", r.Raw)
 	}
-	w.relay.answers(nil)
-	// Events of all tasks are told by one hand: after this one's, the others' time is over.
-	accepted(w, "ord_2", "sync_run", `{}`)
-	w.worker.done("done")
-	if c := w.relay.next(); c.Order != "ord_2" {
-		t.Errorf("told: %s", c.Raw)
-	}
 }
 
 func TestNothingHeldIsNothingToChoose(t *testing.T) {
@@ -213,88 +206,5 @@ func TestNothingHeldIsNothingToChoose(t *testing.T) {
 	accepted(w, "ord_1", "rebuild_resolve", `{"resource":"users"}`)
 	if c := w.relay.next(); c.Body.Type != "failed" || c.Body.Error.Details.Reason != "nothing_held" {
 		t.Error(c.Raw)
-	}
-}
-
-// A process dies with a task in hand; the next one does it, and Relay hears once.
-func TestATaskOutlivesItsProcess(t *testing.T) {
-	w := open(t, nil)
-	w.mirror.held = held()
-	task := accepted(w, "ord_1", "sync_run", `{}`)
-	<-w.worker.begun
-	w.kill()
-	w.begin(nil)
-	if r := w.relay.about("task.poll", "ord_1", task, ""); r.Status != "pending" {
-		t.Errorf("after the start: %s", r.Raw)
-	}
-	if r := w.relay.invoke("ord_1", "sync_run", `{}`); r.Status != "accepted" || r.TaskID != task {
-		t.Errorf("the order again: %s", r.Raw)
-	}
-	<-w.worker.begun
-	w.worker.done("done")
-	if c := w.relay.next(); c.Body.Type != "completed" {
-		t.Error(c.Raw)
-	}
-	if n := len(w.worker.begun); n != 0 {
-		t.Errorf("begun %d times more", n)
-	}
-}
-
-// A process dies between a proposal and the choice.
-func TestAChoiceOutlivesTheProcessThatAskedForIt(t *testing.T) {
-	w := open(t, nil)
-	w.mirror.held = held()
-	task := accepted(w, "ord_1", "rebuild_resolve", `{"resource":"users"}`)
-	first := w.relay.next()
-	w.kill()
-	w.begin(nil)
-	seen := map[string]string{first.Body.Proposal.ID: first.Body.EventID}
-	for len(seen) < 3 {
-		c := w.relay.next()
-		if id, again := seen[c.Body.Proposal.ID]; again && id != c.Body.EventID {
-			t.Errorf("the same proposal has another event id: %s", c.Raw)
-		}
-		seen[c.Body.Proposal.ID] = c.Body.EventID
-	}
-	if r := w.relay.about("proposal.select", "ord_1", task, `,"proposal_id":"abort"`); r.Status != "selected" {
-		t.Fatal(r.Raw)
-	}
-	w.kill()
-	w.begin(nil)
-	if job := <-w.worker.begun; job.Choice != agent.Abort {
-		t.Errorf("the worker does %q", job.Choice)
-	}
-}
-
-func TestTheSameCallbackComesAgainUntilItIsTaken(t *testing.T) {
-	w := open(t, nil)
-	n := 0
-	w.relay.answers(func(callback) (int, string) {
-		if n++; n == 1 {
-			return 500, "<html>"
-		}
-		return 0, ""
-	})
-	accepted(w, "ord_1", "sync_run", `{}`)
-	w.worker.done("done")
-	first := w.relay.next()
-	then := w.relay.next()
-	if first.Raw != then.Raw {
-		t.Errorf("first %s\nthen %s", first.Raw, then.Raw)
-	}
-}
-
-// The answer is lost after Relay took the event; its process dies too.
-func TestACallbackOutlivesItsProcess(t *testing.T) {
-	w := open(t, nil)
-	w.relay.answers(func(callback) (int, string) { return 502, "" })
-	accepted(w, "ord_1", "sync_run", `{}`)
-	w.worker.done("done")
-	first := w.relay.next()
-	w.kill()
-	w.relay.answers(nil)
-	w.begin(nil)
-	if c := w.relay.next(); c.Raw != first.Raw {
-		t.Errorf("first %s\nthen %s", first.Raw, c.Raw)
 	}
 }
