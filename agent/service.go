@@ -149,14 +149,14 @@ func (s *Service) refuse(ctx context.Context, call Call, f *Failure) (Answer, er
 		return Answer{}, f
 	}
 	call.ReplyTo = nil // nobody waits for the end of what was refused
-	t, fresh, err := s.options.Tasks.Begin(ctx, newTask(call), true, s.options.Hold)
+	t, fresh, err := s.options.Tasks.Begin(context.WithoutCancel(ctx), newTask(call), true, s.options.Hold)
 	if err != nil {
 		return Answer{}, err
 	}
 	if !fresh {
 		return s.again(t, call)
 	}
-	if _, err := s.options.Tasks.Finish(ctx, t, Outcome{State: Failed, Failure: f}); err != nil {
+	if _, err := s.options.Tasks.Finish(context.WithoutCancel(ctx), t, Outcome{State: Failed, Failure: f}); err != nil {
 		return Answer{}, err
 	}
 	return Answer{Task: &t}, f
