@@ -26,6 +26,7 @@ const secret = "whsec_canary_current"
 // world is a supplier with a database, and Relay on the other side.
 type world struct {
 	t      testing.TB
+	url    string // of the database
 	relay  *platform
 	store  *store.Store
 	mirror *mirror
@@ -55,8 +56,8 @@ func open(t testing.TB, tune func(*relay.Options)) *world {
 	if _, err := migrations.Apply(t.Context(), pool, layout, []string{"users"}, false); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, relay: newPlatform(t, secret), mirror: &mirror{}, worker: newWorker()}
-	if w.store, err = store.Open(t.Context(), store.Options{URL: url}); err != nil {
+	w := &world{t: t, url: url, relay: newPlatform(t, secret), mirror: &mirror{}, worker: newWorker()}
+	if w.store, err = store.Open(t.Context(), store.Options{URL: localpg.Door(url), Resources: []agent.Resource{{Name: "users"}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.store.Close)
@@ -114,6 +115,7 @@ type mirror struct {
 	block   chan struct{} // a read waits for it
 	reading chan struct{} // a read has begun
 	record  string
+	store   *store.Store // nil: record is what is read
 }
 
 func (m *mirror) come(ctx context.Context) error {
@@ -144,7 +146,10 @@ func (m *mirror) Freshness(ctx context.Context, _ []string) ([]agent.Freshness, 
 	return []agent.Freshness{{Resource: "users", Phase: "incremental", AgeSeconds: &age, LiveRows: 100}}, m.come(ctx)
 }
 
-func (m *mirror) Record(ctx context.Context, _, id string) (agent.Record, bool, error) {
+func (m *mirror) Record(ctx context.Context, resource, id string) (agent.Record, bool, error) {
+	if m.store != nil {
+		return m.store.Record(ctx, resource, id)
+	}
 	return agent.Record{ID: id, ChangeSeq: 9007199254740993, Record: json.RawMessage(m.record)}, true, m.come(ctx)
 }
 
