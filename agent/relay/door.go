@@ -20,6 +20,10 @@ const doorName = "relay"
 // version is the protocol that is spoken. Any 1.x is understood (RSP §14).
 const version = "1.0"
 
+// readsPerSlot is how many bodies may be on their way for each envelope that may be
+// answered: strangers who send slowly must not keep Relay out.
+const readsPerSlot = 4
+
 // Options are what a Door needs.
 type Options struct {
 	Service *agent.Service
@@ -70,7 +74,8 @@ type Bindings interface {
 type Door struct {
 	options Options
 	log     *zap.Logger
-	slots   chan struct{}
+	reads   chan struct{} // bodies that are being read, anybody's
+	slots   chan struct{} // envelopes that are being answered
 	client  *http.Client
 }
 
@@ -95,7 +100,8 @@ func New(o Options) (*Door, error) {
 		o.Logger = zap.NewNop()
 	}
 	return &Door{
-		options: o, log: o.Logger, slots: make(chan struct{}, o.MaxConcurrent), client: newClient(o.Transport),
+		options: o, log: o.Logger, client: newClient(o.Transport),
+		reads: make(chan struct{}, readsPerSlot*o.MaxConcurrent), slots: make(chan struct{}, o.MaxConcurrent),
 	}, nil
 }
 

@@ -1,7 +1,9 @@
 package relay_test
 
 import (
+	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -91,6 +93,29 @@ func TestMoreAtOnceThanWasSaidIsRateLimited(t *testing.T) {
 	}
 	if r := w.relay.say(ping); r.Status != "ok" {
 		t.Errorf("after it: %s", r.Raw)
+	}
+}
+
+// Strangers that send a body slowly take no place of Relay's.
+func TestSlowStrangersDoNotKeepRelayOut(t *testing.T) {
+	w := open(t, func(o *relay.Options) { o.MaxConcurrent = 1 })
+	for range 3 {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimSuffix(strings.TrimPrefix(w.relay.endpoint, "http://"), "/relay"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		// The server asks for the body when its handler reads.
+		if _, err := conn.Write([]byte("POST /relay HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+			t.Fatal(line, err)
+		}
+	}
+	if r := w.relay.say(ping); r.Status != "ok" {
+		t.Errorf("HTTP %d: %s", r.HTTP, r.Raw)
 	}
 }
 

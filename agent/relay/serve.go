@@ -27,33 +27,53 @@ func (d *Door) Handler() http.Handler {
 }
 
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		d.refuse(w, http.StatusTooManyRequests, "too many at once")
+	body, status := d.hear(w, r)
+	if status != http.StatusOK {
+		d.refuse(w, status)
 		return
 	}
-	body, err := readBody(w, r)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		d.refuse(w, http.StatusRequestEntityTooLarge, "too large")
-		return
-	case err != nil:
-		d.refuse(w, http.StatusBadRequest, "not read to its end")
-		return
-	case !signed(r.Header.Get(signatureHeader), body, d.options.Secrets(), time.Now()):
-		d.refuse(w, http.StatusUnauthorized, "not signed as it must be")
+	// Only what is Relay's takes one of these places.
+	if !enter(d.slots) {
+		d.refuse(w, http.StatusTooManyRequests)
 		return
 	}
+	defer func() { <-d.slots }()
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
 	began := time.Now()
 	a := d.answer(ctx, body)
 	d.note(a, time.Since(began))
 	d.write(w, a)
+}
+
+// hear reads a body and makes sure that it is Relay's, or says what to refuse it
+// with.
+func (d *Door) hear(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
+	if !enter(d.reads) {
+		return nil, http.StatusTooManyRequests
+	}
+	defer func() { <-d.reads }()
+	body, err := readBody(w, r)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, http.StatusRequestEntityTooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest
+	case !signed(r.Header.Get(signatureHeader), body, d.options.Secrets(), time.Now()):
+		return nil, http.StatusUnauthorized
+	}
+	return body, http.StatusOK
+}
+
+// enter takes one of the places, if there is one.
+func enter(places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }
 
 // readBody takes the raw bytes, in bounded time: they are not known to be Relay's
@@ -74,9 +94,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// refuse answers what is not from Relay, or cannot be read, with a bare status.
-func (d *Door) refuse(w http.ResponseWriter, status int, why string) {
-	d.log.Warn("an envelope was refused", zap.Int("http", status), zap.String("reason", why))
+// refuse answers what is not from Relay, or too much, with a bare status.
+func (d *Door) refuse(w http.ResponseWriter, status int) {
+	d.log.Warn("an envelope was refused", zap.Int("http", status), zap.String("reason", http.StatusText(status)))
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.WriteHeader(status)
 }
 
