@@ -1,0 +1,238 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// versions are the revisions of MCP that are spoken: those that have sessions, from
+// the one that Xiaoya names on.
+func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26"} }
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	// verifiedHeader carries a call's checked context behind the check. The SDK hands
+	// a request's headers to its handler, and nothing else of the request.
+	verifiedHeader = "X-Verified-Call"
+	bodyTime       = 10 * time.Second // for a request's body to come
+)
+
+// Door is the MCP server. It is safe for use by several goroutines.
+type Door struct {
+	options Options
+	checker *checker
+	server  *sdk.Server
+	handler http.Handler
+	slots   chan struct{}
+	tools   []byte // the answer to tools/list
+}
+
+// New makes the door. The error names every mistake in the options.
+func New(o Options) (*Door, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	d := &Door{options: o, slots: make(chan struct{}, o.MaxCalls)}
+	d.checker = &checker{application: o.Application, rules: o.Context, ask: introspect(platform(askTime), o.Context)}
+	var err error
+	if d.tools, err = listing(o.Application, d.allowed()); err != nil {
+		return nil, err
+	}
+	a := o.Application
+	d.server = sdk.NewServer(&sdk.Implementation{Name: a.ID, Title: a.Name, Version: a.Version, WebsiteURL: a.EntryURL}, &sdk.ServerOptions{
+		Instructions:              a.Description,
+		Capabilities:              &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		SupportedProtocolVersions: versions(),
+	})
+	d.server.AddReceivingMiddleware(d.answer)
+	// The SDK answers in JSON; a client that takes only a stream gets one of one event.
+	d.handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return d.server }, &sdk.StreamableHTTPOptions{
+		JSONResponse: true, SessionTimeout: o.IdleTime, MaxRequestBodyBytes: o.MaxBody * 2,
+	})
+	return d, nil
+}
+
+// Close ends all sessions.
+func (d *Door) Close() {
+	for s := range d.server.Sessions() {
+		_ = s.Close() // the client will see it
+	}
+}
+
+// Handler serves the MCP endpoint, whatever its path.
+func (d *Door) Handler() http.Handler { return http.HandlerFunc(d.serve) }
+
+func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !d.host(r) || !d.origin(r) {
+		fail(w, r, nil, &fault{http.StatusForbidden, invalidRequest, "this host name or origin is not served", nil})
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		d.post(w, r)
+	case http.MethodGet, http.MethodDelete:
+		if r.Header.Get(sessionHeader) == "" {
+			fail(w, r, nil, &fault{http.StatusBadRequest, invalidRequest, "there is no Mcp-Session-Id", nil})
+			return
+		}
+		d.handler.ServeHTTP(w, reduced(r, nil, ""))
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		fail(w, r, nil, &fault{http.StatusMethodNotAllowed, invalidRequest, "GET, POST and DELETE are served", nil})
+	}
+}
+
+// post takes one message: it answers what is wrong itself, and gives the rest to the
+// SDK.
+func (d *Door) post(w http.ResponseWriter, r *http.Request) {
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		fail(w, r, nil, &fault{http.StatusTooManyRequests, invalidRequest, "too many requests at once", map[string]string{"errorCode": "too_many_calls"}})
+		return
+	}
+	body, f := d.body(w, r)
+	if f != nil {
+		fail(w, r, nil, f)
+		return
+	}
+	m, f := decode(body)
+	if f == nil {
+		f = known(m)
+	}
+	if f != nil {
+		fail(w, r, m.ID, f)
+		return
+	}
+	if !m.call() && !m.reply() && !heeded(m.Method) {
+		w.WriteHeader(http.StatusAccepted) // a notification has no answer, not even "no"
+		return
+	}
+	verified, f := d.admit(r, &m, body)
+	if f != nil {
+		fail(w, r, m.ID, f)
+		return
+	}
+	d.pass(w, r, m, verified)
+}
+
+// admit lets a message in: a handshake when there is room, anything else in a
+// session, a call of a tool with a context.
+func (d *Door) admit(r *http.Request, m *message, body []byte) (verified string, f *fault) {
+	if m.Method == "initialize" {
+		d.room()
+		return "", nil
+	}
+	if r.Header.Get(sessionHeader) == "" {
+		return "", &fault{http.StatusBadRequest, invalidRequest, "there is no session: initialize makes one", nil}
+	}
+	if m.Method != "tools/call" {
+		return "", nil
+	}
+	if _, f := m.request(); f != nil {
+		return "", f
+	}
+	c, f := d.checker.check(r, body, time.Now())
+	if f != nil {
+		d.options.Logger.Warn("a call was refused", zap.Any("why", f.data))
+		return "", f
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", refused(http.StatusInternalServerError, "internal_error", "the call failed")
+	}
+	return string(text), nil
+}
+
+// room makes room for a session. Taking the oldest's place beats turning the platform
+// away: who lost a session shakes hands again, and nobody can use all of them up.
+func (d *Door) room() {
+	sessions := slices.Collect(d.server.Sessions())
+	for len(sessions) >= d.options.MaxSessions {
+		_ = sessions[0].Close()
+		sessions = sessions[1:]
+	}
+}
+
+// pass gives the message to the SDK and its answer to the client.
+func (d *Door) pass(w http.ResponseWriter, r *http.Request, m message, verified string) {
+	text, err := m.encode()
+	if err != nil {
+		fail(w, r, m.ID, &fault{http.StatusBadRequest, invalidRequest, "the message cannot be read", nil})
+		return
+	}
+	said := &recorder{header: http.Header{}}
+	d.handler.ServeHTTP(said, reduced(r, text, verified))
+	said.give(w, r, m.ID)
+}
+
+// reduced is the request as the SDK may see it: without a protected header, a
+// credential, a cookie.
+func reduced(r *http.Request, body []byte, verified string) *http.Request {
+	out := r.Clone(r.Context())
+	out.Header = http.Header{}
+	for _, name := range []string{"Content-Type", sessionHeader, "Mcp-Protocol-Version", "Last-Event-Id"} {
+		if v := r.Header.Get(name); v != "" {
+			out.Header.Set(name, v)
+		}
+	}
+	out.Header.Set("Accept", "application/json, text/event-stream")
+	if verified != "" {
+		out.Header.Set(verifiedHeader, verified)
+	}
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return out
+}
+
+// body reads the request's body, within its limits.
+func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, &fault{http.StatusUnsupportedMediaType, invalidRequest, "the body must be application/json", nil}
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, d.options.MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, &fault{http.StatusRequestEntityTooLarge, invalidRequest, "the body is too large", nil}
+	case err != nil:
+		return nil, &fault{http.StatusBadRequest, parseError, "the body did not come whole", nil}
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// host guards against a page that had its own name lead here.
+func (d *Door) host(r *http.Request) bool {
+	name := (&url.URL{Host: r.Host}).Hostname()
+	public, _ := url.Parse(d.options.PublicURL) // it was checked
+	if strings.EqualFold(name, public.Hostname()) || slices.ContainsFunc(d.options.Hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
+		return name != ""
+	}
+	here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && loopbackPort(here.String()) && loopback(name)
+}
+
+// origin lets in what no browser sent, and the pages that are named.
+func (d *Door) origin(r *http.Request) bool {
+	given := r.Header.Values("Origin")
+	return len(given) == 0 || len(given) == 1 && slices.Contains(d.options.Origins, given[0])
+}
