@@ -79,12 +79,25 @@ func (s *Service) resolve(ctx context.Context, call Call) (Result, error) {
 		return Result{}, err
 	}
 	if in.Choice == "" {
-		return Result{}, &Failure{
-			Class: Invalid, Code: "choice_required", Field: "choice", Message: "choice: a person must say what becomes of the held rebuild",
-			Suggestions: []string{"show mirror.status's held to a person, and pass accept_all, without_deletes or abort"},
-		}
+		return Result{}, s.undecided(ctx, call)
 	}
 	return s.work(ctx, call, Job{Kind: JobResolve, Resources: []string{in.Resource}, Choice: in.Choice})
+}
+
+// undecided says which choices there are, where no platform let a person choose.
+func (s *Service) undecided(ctx context.Context, call Call) error {
+	choices, err := s.proposals(ctx, call)
+	if err != nil {
+		return err
+	}
+	details, err := json.Marshal(map[string]any{"choices": choices})
+	if err != nil {
+		return fmt.Errorf("agent: the choices have no JSON: %w", err)
+	}
+	return &Failure{
+		Class: Invalid, Code: "choice_required", Field: "choice", Message: "choice: a person must say what becomes of the held rebuild",
+		Suggestions: []string{"show the choices to a person, and pass accept_all, without_deletes or abort"}, Details: details,
+	}
 }
 
 // proposals are the ways on from a held rebuild.
