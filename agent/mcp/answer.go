@@ -99,7 +99,7 @@ func streams(r *http.Request) bool {
 }
 
 // known checks that there is such a method, and that its params are in form.
-func known(m message) *fault {
+func known(m *message) *fault {
 	if !m.call() {
 		return nil
 	}
@@ -119,7 +119,10 @@ func known(m message) *fault {
 		if len(m.Params) > 0 && json.Unmarshal(m.Params, &p) != nil || p.Cursor != nil {
 			return &fault{200, invalidParams, "the list of tools has one page, and no cursor", nil}
 		}
-	case "ping", "tools/call":
+		m.Params = nil
+	case "ping":
+		m.Params = nil
+	case "tools/call":
 	default:
 		return &fault{200, unknownMethod, "there is no such method", nil}
 	}

@@ -48,8 +48,8 @@ func (d *Door) callTool(ctx context.Context, req sdk.Request) (sdk.Result, error
 	if !ok || req.GetExtra() == nil || json.Unmarshal([]byte(req.GetExtra().Header.Get(verifiedHeader)), &c) != nil {
 		return nil, &jsonrpc.Error{Code: invalidRequest, Message: "the call has no context"}
 	}
-	tool := d.options.Service.Capability(params.Name)
-	if tool == nil || tool.Name() != params.Name || !d.caller(c).May(tool) {
+	tool := d.tool(params.Name)
+	if tool == nil {
 		return nil, &jsonrpc.Error{Code: unknownMethod, Message: "there is no such tool"}
 	}
 	to, err := json.Marshal(replyTo{Invocation: c.Invocation})
@@ -74,6 +74,15 @@ func (d *Door) callTool(ctx context.Context, req sdk.Request) (sdk.Result, error
 
 func (d *Door) caller(c call) agent.Caller {
 	return agent.Caller{Door: doorName, Name: cmp.Or(c.Subject, "xiaoya"), Scopes: d.options.Scopes}
+}
+
+// tool finds a capability by its name as a tool; nil when this door does not show it.
+func (d *Door) tool(name string) *agent.Capability {
+	c := d.options.Service.Capability(name)
+	if c == nil || c.Name() != name || !d.caller(call{}).May(c) {
+		return nil
+	}
+	return c
 }
 
 // allowed are the tools that this door's scopes may use.

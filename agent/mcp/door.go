@@ -23,6 +23,7 @@ func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-
 
 const (
 	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
 	// verifiedHeader carries a call's checked context behind the check. The SDK hands
 	// a request's headers to its handler, and nothing else of the request.
 	verifiedHeader = "X-Verified-Call"
@@ -115,7 +116,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	}
 	m, f := decode(body)
 	if f == nil {
-		f = known(m)
+		f = known(&m)
 	}
 	if f != nil {
 		fail(w, r, m.ID, f)
@@ -136,23 +137,36 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 // admit lets a message in: a handshake when there is room, anything else in a
 // session, a call of a tool with a context.
 func (d *Door) admit(r *http.Request, m *message, body []byte) (verified string, f *fault) {
-	if m.Method == "initialize" {
+	v, session := r.Header.Get(versionHeader), r.Header.Get(sessionHeader)
+	switch {
+	case v != "" && !slices.Contains(versions(), v):
+		return "", &fault{http.StatusBadRequest, invalidRequest, "this revision of the protocol is not spoken", nil}
+	case m.Method == "initialize" && session != "":
+		return "", &fault{http.StatusBadRequest, invalidRequest, "the session has been initialized", nil}
+	case m.Method == "initialize":
 		d.room()
 		return "", nil
-	}
-	if r.Header.Get(sessionHeader) == "" {
+	case session == "":
 		return "", &fault{http.StatusBadRequest, invalidRequest, "there is no session: initialize makes one", nil}
-	}
-	if m.Method != "tools/call" {
+	case m.Method != "tools/call":
 		return "", nil
 	}
-	if _, f := m.request(); f != nil {
+	asked, f := m.request()
+	if f != nil {
 		return "", f
 	}
+	return d.verify(r, asked, body)
+}
+
+// verify checks the context of a tool's call, and then whether there is such a tool.
+func (d *Door) verify(r *http.Request, asked request, body []byte) (verified string, f *fault) {
 	c, f := d.checker.check(r, body, time.Now())
 	if f != nil {
 		d.options.Logger.Warn("a call was refused", zap.Any("why", f.data))
 		return "", f
+	}
+	if d.tool(asked.Name) == nil {
+		return "", &fault{http.StatusOK, unknownMethod, "there is no such tool", nil}
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -188,7 +202,7 @@ func (d *Door) pass(w http.ResponseWriter, r *http.Request, m message, verified 
 func reduced(r *http.Request, body []byte, verified string) *http.Request {
 	out := r.Clone(r.Context())
 	out.Header = http.Header{}
-	for _, name := range []string{"Content-Type", sessionHeader, "Mcp-Protocol-Version", "Last-Event-Id"} {
+	for _, name := range []string{"Content-Type", sessionHeader, versionHeader, "Last-Event-Id"} {
 		if v := r.Header.Get(name); v != "" {
 			out.Header.Set(name, v)
 		}
