@@ -48,7 +48,9 @@ func TestATaskEndsWithACallback(t *testing.T) {
 }
 
 func TestADecisionIsAPersons(t *testing.T) {
-	s := open(t, func(st *stage) { st.held = &agent.Difference{Inserts: 1, Updates: 2, Deletes: 6, Sample: []string{"u-1"}} })
+	s := open(t, func(st *stage) {
+		st.held = &agent.Difference{Inserts: 1, Updates: 2, Deletes: 6, Sample: []string{"u-1"}}
+	})
 	s.run(t)
 	p := newPlatform(s).shake(t)
 	schema := outputs(t, p)["rebuild_resolve"]
@@ -81,12 +83,12 @@ func TestAnotherProcessCarriesOn(t *testing.T) {
 	stop() // at work
 
 	s.platform.script <- 503
-	stop = s.run(t)
+	stop = s.other(t)
 	s.work(t, nil)
 	first := wait(t, s.platform.told)
 	stop() // not told: 503
 
-	s.run(t)
+	s.other(t)
 	second := wait(t, s.platform.told)
 	if first.path != callbacks+"i1" || first.path != second.path || string(first.body) != string(second.body) || first.header.Get("Idempotency-Key") != second.header.Get("Idempotency-Key") {
 		t.Errorf("%+v\nand then\n%+v", first, second)

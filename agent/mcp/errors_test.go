@@ -37,7 +37,9 @@ type wrong struct {
 }
 
 func wrongs(p *platform) []wrong {
-	call := func(params string) string { return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + params + `}` }
+	call := func(params string) string {
+		return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + params + `}`
+	}
 	return []wrong{
 		{name: "cut JSON", body: `{"jsonrpc":"2.0","id":1,`},
 		{name: "no JSON", body: `hello`},

@@ -176,13 +176,24 @@ func (s *scene) put(t testing.TB, id, record string) {
 	}
 }
 
-// run lets the service work until stop is called. Every run is another process's.
+// run lets the service work until stop is called.
 func (s *scene) run(t testing.TB) (stop func()) {
+	t.Helper()
+	return s.running(t, s.service)
+}
+
+// other lets another process's service work on the same store.
+func (s *scene) other(t testing.TB) (stop func()) {
 	t.Helper()
 	service, err := agent.New(s.options)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s.running(t, service)
+}
+
+func (s *scene) running(t testing.TB, service *agent.Service) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var g errgroup.Group
 	g.Go(func() error { service.Run(ctx); return nil })
