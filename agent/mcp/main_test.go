@@ -52,6 +52,17 @@ type stage struct {
 	door    mcp.Options
 	service agent.Options
 	held    *agent.Difference
+	more    *agent.Capability // shown beside the catalogue's
+}
+
+// catalogue is the service's with one more in it.
+type catalogue struct {
+	*agent.Service
+	more *agent.Capability
+}
+
+func (c catalogue) Capabilities() []*agent.Capability {
+	return append(c.Service.Capabilities(), c.more)
 }
 
 // mirror reads from the store, and says of the rest what the test wants.
@@ -124,7 +135,9 @@ func open(t testing.TB, change ...func(*stage)) *scene {
 	if s.service, err = agent.New(st.service); err != nil {
 		t.Fatal(err)
 	}
-	st.door.Service = s.service
+	if st.door.Service = s.service; st.more != nil {
+		st.door.Service = catalogue{s.service, st.more}
+	}
 	if s.door, err = mcp.New(st.door); err != nil {
 		t.Fatal(err)
 	}

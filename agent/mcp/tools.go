@@ -107,8 +107,8 @@ func outputSchema(c *agent.Capability) (json.RawMessage, error) {
 	if err := json.Unmarshal(c.Output, &output); err != nil {
 		return nil, err
 	}
-	dialect := output["$schema"]
-	delete(output, "$schema")
+	dialect, ok := output["$schema"]
+	delete(output, "$schema") // it speaks for a whole schema
 	words := func(s ...string) map[string]any { return map[string]any{"type": "string", "enum": s} }
 	str := map[string]any{"type": "string"}
 	closed := func(properties map[string]any, required ...string) map[string]any {
@@ -129,6 +129,8 @@ func outputSchema(c *agent.Capability) (json.RawMessage, error) {
 			"size": map[string]any{"type": "integer", "minimum": 0}, "sha256": map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"},
 		}, "type", "title", "url", "mimeType", "size", "sha256")},
 	}, "status", "summary", "data", "artifacts")
-	whole["$schema"] = dialect
+	if ok {
+		whole["$schema"] = dialect
+	}
 	return text(whole)
 }
