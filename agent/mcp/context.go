@@ -136,8 +136,14 @@ func (c *checker) bare(h http.Header) bool {
 	return true
 }
 
-// local reports whether both ends of the connection are this machine.
+// local reports whether both ends of the connection are this machine, and no proxy
+// says that somebody else is behind it.
 func local(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if len(r.Header.Values(name)) > 0 {
+			return false
+		}
+	}
 	here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && loopbackPort(here.String()) && loopbackPort(r.RemoteAddr)
 }

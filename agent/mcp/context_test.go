@@ -183,6 +183,9 @@ func TestUnsignedCallsAreForThisMachineOnly(t *testing.T) {
 	if r := p.send(t, http.MethodPost, body, headers); r.status != 401 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
+	if r := p.send(t, http.MethodPost, body, map[string]string{"X-Forwarded-For": "203.0.113.9"}); r.status != 401 {
+		t.Errorf("through a proxy: %d %s", r.status, r.body)
+	}
 	_, err := mcp.New(mcp.Options{Service: s.service, Application: mcp.Application{ID: "x"}, PublicURL: "https://mirror.example.com", Context: mcp.Context{AllowUnsigned: true}})
 	if err == nil {
 		t.Error("unsigned calls from everywhere")

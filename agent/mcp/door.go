@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
@@ -60,8 +61,9 @@ func New(o Options) (*Door, error) {
 	})
 	d.server.AddReceivingMiddleware(d.answer)
 	// The SDK answers in JSON; a client that takes only a stream gets one of one event.
+	// It would take a proxy on this machine for a rebound name: host looks itself.
 	d.handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return d.server }, &sdk.StreamableHTTPOptions{
-		JSONResponse: true, SessionTimeout: o.IdleTime, MaxRequestBodyBytes: o.MaxBody * 2,
+		JSONResponse: true, SessionTimeout: o.IdleTime, MaxRequestBodyBytes: o.MaxBody * 2, DisableLocalhostProtection: true,
 	})
 	return d, nil
 }
@@ -86,12 +88,18 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 		d.post(w, r)
-	case http.MethodGet, http.MethodDelete:
-		if r.Header.Get(sessionHeader) == "" {
-			fail(w, r, nil, &fault{http.StatusBadRequest, invalidRequest, "there is no Mcp-Session-Id", nil})
+	case http.MethodGet:
+		if f := inSession(r); f != nil {
+			fail(w, r, nil, f)
 			return
 		}
-		d.handler.ServeHTTP(w, reduced(r, nil, ""))
+		d.handler.ServeHTTP(w, reduced(r, nil, "")) // a stream, until the session ends
+	case http.MethodDelete:
+		if f := inSession(r); f != nil {
+			fail(w, r, nil, f)
+			return
+		}
+		d.pass(w, r, nil, nil, "")
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		fail(w, r, nil, &fault{http.StatusMethodNotAllowed, invalidRequest, "GET, POST and DELETE are served", nil})
@@ -131,31 +139,44 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, m.ID, f)
 		return
 	}
-	d.pass(w, r, m, verified)
+	text, err := m.encode()
+	if err != nil {
+		fail(w, r, m.ID, &fault{http.StatusBadRequest, invalidRequest, "the message cannot be read", nil})
+		return
+	}
+	d.pass(w, r, m.ID, text, verified)
 }
 
 // admit lets a message in: a handshake when there is room, anything else in a
 // session, a call of a tool with a context.
 func (d *Door) admit(r *http.Request, m *message, body []byte) (verified string, f *fault) {
-	v, session := r.Header.Get(versionHeader), r.Header.Get(sessionHeader)
-	switch {
-	case v != "" && !slices.Contains(versions(), v):
+	if v := r.Header.Get(versionHeader); v != "" && !slices.Contains(versions(), v) {
 		return "", &fault{http.StatusBadRequest, invalidRequest, "this revision of the protocol is not spoken", nil}
-	case m.Method == "initialize" && session != "":
+	}
+	f = inSession(r)
+	switch {
+	case m.Method == "initialize" && f == nil:
 		return "", &fault{http.StatusBadRequest, invalidRequest, "the session has been initialized", nil}
 	case m.Method == "initialize":
 		d.room()
 		return "", nil
-	case session == "":
-		return "", &fault{http.StatusBadRequest, invalidRequest, "there is no session: initialize makes one", nil}
-	case m.Method != "tools/call":
-		return "", nil
+	case f != nil || m.Method != "tools/call":
+		return "", f
 	}
 	asked, f := m.request()
 	if f != nil {
 		return "", f
 	}
 	return d.verify(r, asked, body)
+}
+
+// inSession refuses a request that says no session. Whether there is such a session,
+// the SDK knows.
+func inSession(r *http.Request) *fault {
+	if r.Header.Get(sessionHeader) == "" {
+		return &fault{http.StatusBadRequest, invalidRequest, "there is no session: initialize makes one", nil}
+	}
+	return nil
 }
 
 // verify checks the context of a tool's call, and then whether there is such a tool.
@@ -185,16 +206,11 @@ func (d *Door) room() {
 	}
 }
 
-// pass gives the message to the SDK and its answer to the client.
-func (d *Door) pass(w http.ResponseWriter, r *http.Request, m message, verified string) {
-	text, err := m.encode()
-	if err != nil {
-		fail(w, r, m.ID, &fault{http.StatusBadRequest, invalidRequest, "the message cannot be read", nil})
-		return
-	}
+// pass gives a request to the SDK and its answer to the client.
+func (d *Door) pass(w http.ResponseWriter, r *http.Request, id jsontext.Value, body []byte, verified string) {
 	said := &recorder{header: http.Header{}}
-	d.handler.ServeHTTP(said, reduced(r, text, verified))
-	said.give(w, r, m.ID)
+	d.handler.ServeHTTP(said, reduced(r, body, verified))
+	said.give(w, r, id)
 }
 
 // reduced is the request as the SDK may see it: without a protected header, a

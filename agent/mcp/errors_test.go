@@ -2,14 +2,16 @@ package mcp_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // hang begins a request whose body does not end until the function is called.
@@ -123,11 +125,13 @@ func TestNotificationsAreNotAnswered(t *testing.T) {
 	}
 }
 
-// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares with a file of testdata.
 func golden(t testing.TB, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -136,12 +140,7 @@ func golden(t testing.TB, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want) {
-		was, is := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
-		for i := range max(len(was), len(is)) {
-			if i >= len(was) || i >= len(is) || was[i] != is[i] {
-				t.Fatalf("%s, line %d:\ngot  %q\nwant %q", name, i+1, slices.Concat(is, []string{""})[min(i, len(is))], slices.Concat(was, []string{""})[min(i, len(was))])
-			}
-		}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, diff)
 	}
 }

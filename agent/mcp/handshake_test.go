@@ -143,7 +143,9 @@ func TestAnIdleSessionEnds(t *testing.T) {
 }
 
 func TestStrangeHostsAndOriginsAreRefused(t *testing.T) {
-	s := open(t, func(st *stage) { st.door.Origins = []string{"https://app.example.com"} })
+	s := open(t, func(st *stage) {
+		st.door.Origins, st.door.Hosts = []string{"https://app.example.com"}, []string{"mirror.example.com"}
+	})
 	p := newPlatform(s)
 	body := p.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`)
 	for name, c := range map[string]struct {
@@ -152,6 +154,7 @@ func TestStrangeHostsAndOriginsAreRefused(t *testing.T) {
 	}{
 		"own name":         {nil, 200},
 		"localhost":        {map[string]string{"Host": "localhost:1"}, 200},
+		"behind a proxy":   {map[string]string{"Host": "mirror.example.com"}, 200},
 		"rebound name":     {map[string]string{"Host": "evil.example.com"}, 403},
 		"rebound with dot": {map[string]string{"Host": "127.0.0.1.evil.example.com"}, 403},
 		"named origin":     {map[string]string{"Origin": "https://app.example.com"}, 200},

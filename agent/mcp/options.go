@@ -52,8 +52,8 @@ type Context struct {
 	MaxAge        time.Duration // of the timestamp, either way; 0: 300 s
 	Headers       Headers
 	// AllowUnsigned lets calls without a context in that come from this machine: for
-	// development. PublicURL must then be a loopback address, so that nothing that a
-	// proxy passes on looks local.
+	// development. PublicURL must then be a loopback address and the only name, so that
+	// nothing that a proxy passes on looks local.
 	AllowUnsigned bool
 }
 
@@ -132,8 +132,8 @@ func (o Options) check() error {
 	}
 	if u, err := url.Parse(o.PublicURL); err != nil || o.PublicURL == "" {
 		say("there is no public URL, and artifacts need one")
-	} else if c.AllowUnsigned && !loopback(u.Hostname()) {
-		say("unsigned calls are for a loopback address only, and the public URL is another")
+	} else if c.AllowUnsigned && (!loopback(u.Hostname()) || len(o.Hosts) > 0) {
+		say("unsigned calls are for a loopback address only, and the public URL or a host is another")
 	}
 	return errors.Join(wrong...)
 }
