@@ -92,8 +92,15 @@ func TestAnAnswerKeepsEveryDigit(t *testing.T) {
 	s := open(t)
 	s.put(t, "c-1", `{"id":"c-1","rent":1.10,"big":9007199254740993123,"tag":"<b>&"}`)
 	p := newPlatform(s).shake(t)
+	bare, err := s.service.Do(t.Context(), agent.Call{Caller: agent.Caller{Scopes: []string{"*"}}, Capability: "records.get", Input: []byte(`{"resource":"contracts","id":"c-1"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // the second is the answer that was kept
 		r := p.call(t, "same", "records_get", `{"resource":"contracts","id":"c-1"}`)
+		if got := r.outcome(t).Body.Data; !bytes.Equal(got, bare.Result.Data) {
+			t.Errorf("%s\nis not what the catalogue gives\n%s", got, bare.Result.Data)
+		}
 		for _, want := range []string{"1.10", "9007199254740993123"} {
 			if !strings.Contains(string(r.body), want) {
 				t.Errorf("%s is not in %s", want, r.body)
@@ -139,6 +146,24 @@ func TestATaskIsAcceptedOnce(t *testing.T) {
 	if len(ids) != 1 {
 		t.Errorf("tasks %v", ids)
 	}
+}
+
+func TestACancelledTaskSaysSo(t *testing.T) {
+	s := open(t)
+	p := newPlatform(s).shake(t)
+	p.call(t, "i1", "sync_run", `{}`).outcome(t)
+	task, err := s.service.TaskOf(t.Context(), "mcp", "", "i1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.service.Cancel(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	r := p.call(t, "i1", "sync_run", `{}`)
+	if o := r.outcome(t); o.Body.Status != "cancelled" || o.IsError {
+		t.Errorf("%s", r.body)
+	}
+	fits(t, outputs(t, p)["sync_run"], r.envelope(t))
 }
 
 func TestAnAnswerIsBounded(t *testing.T) {

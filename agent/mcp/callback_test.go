@@ -62,6 +62,9 @@ func TestADecisionIsAPersons(t *testing.T) {
 			t.Errorf("%s is not in %s", want, got.body)
 		}
 	}
+	if again := p.call(t, "i1", "rebuild_resolve", `{"resource":"users"}`); string(again.envelope(t)) != string(got.body) {
+		t.Errorf("the same invocation: %s", again.body)
+	}
 	p.call(t, "i2", "rebuild_resolve", `{"resource":"users","choice":"abort"}`).outcome(t)
 	if job := s.work(t, nil); job.Choice != agent.Abort {
 		t.Errorf("job %+v", job)

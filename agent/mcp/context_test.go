@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/xiaoqu-sync/xiaoqu-sync/agent/mcp"
 )
 
@@ -246,5 +248,16 @@ func TestTheCallsContextLeavesNoTrace(t *testing.T) {
 	}
 	if len(s.logs.FilterMessage("a call was refused").All()) != 1 {
 		t.Errorf("logs: %v", s.logs.All())
+	}
+}
+
+func TestTheSDKSeesNoProtectedHeader(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "https://mirror.example.com/mcp", nil)
+	for _, name := range []string{"Authorization", "Cookie", "X-Xiaoya-Signature", "X-Xiaoya-Invocation-Id", "X-Verified-Call", "X-Of-Another-Name", "Mcp-Session-Id"} {
+		r.Header.Set(name, "x")
+	}
+	got := mcp.Reduced(r).Header
+	if want := (http.Header{"Mcp-Session-Id": {"x"}, "Accept": {"application/json, text/event-stream"}}); cmp.Diff(want, got) != "" {
+		t.Error(cmp.Diff(want, got))
 	}
 }

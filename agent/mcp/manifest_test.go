@@ -18,17 +18,22 @@ type nobody struct{}
 
 func (nobody) Work(context.Context, agent.Job) (agent.Report, error) { return agent.Report{}, nil }
 
-// written is the manifest of a catalogue with everything switched on.
-func written(t testing.TB) []byte {
+// written is the manifest of a catalogue with everything switched on, or of some of
+// its tools.
+func written(t testing.TB, some ...string) []byte {
 	t.Helper()
 	s, err := agent.New(agent.Options{Resources: resources(), Allow: agent.Writing(), Worker: nobody{}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := s.Capabilities()
+	if len(some) > 0 {
+		all = slices.DeleteFunc(all, func(c *agent.Capability) bool { return !slices.Contains(some, c.Name()) })
+	}
 	text, err := mcp.Manifest(mcp.Application{
 		ID: agentID, Version: "1.2.3", Name: "Mirror", Description: "The tenant's mirror.",
 		EntryURL: "https://mirror.example.com/", MCPURL: "https://mirror.example.com/mcp", CallbackURL: "https://xiaoya.example.com/api/v1/open-agent-tools/callbacks",
-	}, s.Capabilities())
+	}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +96,7 @@ func TestOurManifestCanBeSubmitted(t *testing.T) {
 }
 
 func TestAChangeOfTheContractNeedsAReview(t *testing.T) {
-	m := written(t)
+	m := written(t, "records_get", "verify_run")
 	tool := func(rest string) string { return "tools verify_run " + rest }
 	for _, c := range []struct {
 		path     string
@@ -150,7 +155,7 @@ func TestAChangeOfTheContractNeedsAReview(t *testing.T) {
 }
 
 func TestTheReleaseChecklistFindsWhatIsWrong(t *testing.T) {
-	m := written(t)
+	m := written(t, "records_get", "verify_run")
 	input := func(rest string) string { return "tools records_get inputSchema " + rest }
 	str := map[string]any{"type": "string", "maxLength": 9}
 	for _, c := range []struct {
@@ -171,7 +176,7 @@ func TestTheReleaseChecklistFindsWhatIsWrong(t *testing.T) {
 		{"callbackUrl", nil, "callback"},
 		{"callbackUrl", "https://xiaoya.example.com/callbacks?to=x", "callback"},
 		{"tools records_get name", "records.get", "name"},
-		{"tools records_get name", "records_search", "name"},
+		{"tools records_get name", "verify_run", "name"},
 		{"tools records_get description", nil, "display"},
 		{"tools records_get _meta xiaoya/pricePoints", nil, "metadata"},
 		{"tools records_get _meta xiaoya/requiredScopes", nil, "metadata"},
