@@ -40,6 +40,12 @@ type Capability struct {
 	propose       func(context.Context, Call) ([]Proposal, error)
 }
 
+// Level is the risk in AgentUse's letters: L0 reads, L1 makes the worker do what its
+// timetable would, L2 takes a decision that a person is asked for.
+func (c *Capability) Level() string {
+	return map[Risk]string{Low: "L0", Medium: "L1", High: "L2"}[c.Risk]
+}
+
 // Name is the id for platforms whose names have no dots: "records_get".
 func (c *Capability) Name() string { return name(c.ID) }
 

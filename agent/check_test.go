@@ -15,10 +15,10 @@ func TestAnInputThatDoesNotFitIsNamedByItsField(t *testing.T) {
 	h := newHouse(t)
 	s := h.service(t, nil)
 	for _, tt := range []struct{ capability, input, field, says string }{
-		{"records.get", `{"resource":"users"}`, "", "missing property 'id'"},
+		{"records.get", `{"resource":"users"}`, "id", "missing property 'id'"},
 		{"records.get", `{"resource":"` + secret + `","id":"1"}`, "resource", "one of 'contracts', 'users'"},
 		{"records.get", `{"resource":"users","id":` + secret + `}`, "id", "got number, want string"},
-		{"records.get", `{"resource":"users","id":"1","x":"` + secret + `"}`, "", `no property "x"`},
+		{"records.get", `{"resource":"users","id":"1","x":"` + secret + `"}`, "x", `no property "x"`},
 		{"records.get", `["` + secret + `"]`, "", "want object"},
 		{"records.get", `{"resource":"users","id":""}`, "id", "minLength"},
 		{"records.get", `{"resource":"users","id":"` + strings.Repeat(secret, 1000) + `"}`, "id", "maxLength"},
@@ -35,7 +35,7 @@ func TestAnInputThatDoesNotFitIsNamedByItsField(t *testing.T) {
 		{"sync.run", `{"resources":[]}`, "resources", "minItems"},
 		{"sync.run", `{"resources":["users","` + secret + `"]}`, "resources[1]", "one of"},
 		{"records.search", `{"resource":"contracts","filters":[{"column":"status","op":"like","value":"` + secret + `"}]}`, "filters[0].op", "one of"},
-		{"records.search", `{"resource":"contracts","filters":[{"column":"status","op":"eq"}]}`, "filters[0]", "'value'"},
+		{"records.search", `{"resource":"contracts","filters":[{"column":"status","op":"eq"}]}`, "filters[0].value", "'value'"},
 		{"records.search", `{"resource":"contracts","filters":[{"column":"status","op":"eq","value":{"a":"` + secret + `"}}]}`, "filters[0].value", "got object"},
 		{"records.search", `{"resource":"users","filters":[{"column":"status","op":"eq","value":"` + secret + `"}]}`, "filters[0].column", "no typed column"},
 	} {

@@ -2,7 +2,7 @@ package agent
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,17 +17,17 @@ const (
 	maxPause = 10 * time.Minute
 )
 
-// deliverOne claims an event and makes one attempt to deliver it.
-func (s *Service) deliverOne(ctx context.Context) (bool, error) {
+// deliverOne claims an event of the door's and makes one attempt to deliver it.
+func (s *Service) deliverOne(ctx context.Context, door string) (bool, error) {
 	// As with tasks, a stop does not break a claim off: the event is given back below.
 	end := context.WithoutCancel(ctx)
-	e, t, err := s.options.Outbox.ClaimEvent(end, s.doors(), deliverHold)
+	e, t, err := s.options.Outbox.ClaimEvent(end, []string{door}, deliverHold)
 	if err != nil || e == nil {
 		return false, err
 	}
 	attempt, cancel := context.WithTimeout(ctx, deliverTime)
 	defer cancel()
-	verdict, why := s.options.Couriers[t.Door].Deliver(attempt, *t, *e)
+	verdict, why := s.deliver(attempt, *t, *e)
 	wait := min(pause(e.Attempts+1)<<min(max(e.Attempts-6, 0), 4), maxPause)
 	if ctx.Err() != nil && verdict != Delivered {
 		verdict, why, wait = Again, ctx.Err(), 0
@@ -47,11 +47,13 @@ func (s *Service) deliverOne(ctx context.Context) (bool, error) {
 	return true, s.options.Outbox.SettleEvent(end, *e, verdict, wait, reason)
 }
 
-func (s *Service) doors() []string {
-	var doors []string
-	for d := range s.options.Couriers {
-		doors = append(doors, d)
-	}
-	slices.Sort(doors)
-	return doors
+// deliver has the courier try. A panic of its is one attempt that failed.
+func (s *Service) deliver(ctx context.Context, t Task, e Event) (v Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.options.Logger.Error("a courier panicked", zap.String("event", e.ID), zap.Any("panic", p), zap.Stack("stack"))
+			v, err = Again, errors.New("the courier panicked")
+		}
+	}()
+	return s.options.Couriers[t.Door].Deliver(ctx, t, e)
 }

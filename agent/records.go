@@ -14,8 +14,8 @@ const (
 	defaultRows = 50
 	maxAnswer   = 512 << 10 // bytes of records in one answer
 	maxFilters  = 8
-	maxInt      = math.MaxInt64
-	maxID       = 2704 // bytes, the longest that can be indexed
+	maxInt      = 1<<53 - 1 // the largest that every language has
+	maxID       = 2704      // bytes, the longest that can be indexed
 )
 
 // records are the capabilities that return the tenant's records.

@@ -76,7 +76,7 @@ func (s *schema) check(text json.RawMessage) *Failure {
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {
 		cause := leaf(invalid)
-		f.Field = fieldName(cause.InstanceLocation)
+		f.Field = fieldName(append(cause.InstanceLocation, missing(cause.ErrorKind)...))
 		f.Message = says(cause.ErrorKind)
 		if f.Field != "" {
 			f.Message = f.Field + ": " + f.Message
@@ -136,6 +136,20 @@ func leaf(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 		e = e.Causes[0]
 	}
 	return e
+}
+
+// missing names the property that an error about an object means. A name of the
+// caller's own may be anything, so a long one is left out.
+func missing(k jsonschema.ErrorKind) []string {
+	switch k := k.(type) {
+	case *kind.Required:
+		return k.Missing[:1]
+	case *kind.AdditionalProperties:
+		if len(k.Properties[0]) <= 60 {
+			return k.Properties[:1]
+		}
+	}
+	return nil
 }
 
 func fieldName(path []string) string {

@@ -23,10 +23,10 @@ type Options struct {
 	Couriers map[string]Courier // by door; a door without one is never told anything
 
 	Resources []Resource
-	Allow     []string // ids of writing capabilities that are switched on
-	MaxCalls  int      // answered at the same time; 0: 16
-	Workers   int      // tasks at the same time; 0: 2
-	Hold      time.Duration
+	Allow     []string      // ids of writing capabilities that are switched on
+	MaxCalls  int           // answered at the same time; 0: 16
+	Workers   int           // tasks at the same time; 0: 2
+	Hold      time.Duration // how long a claim outlives its process; 0: 15 s
 	Keep      time.Duration // of documents; 0: an hour
 	Logger    *zap.Logger
 }
@@ -37,18 +37,17 @@ type Service struct {
 	on      []*Capability
 	slots   chan struct{}
 	wake    chan struct{} // a task may be due
-	ring    chan struct{} // an event may be due
 }
 
 // New makes the catalogue for what is mirrored. It refuses an Allow that names no
 // writing capability.
 func New(o Options) (*Service, error) {
 	o.MaxCalls, o.Workers = cmp.Or(o.MaxCalls, 16), cmp.Or(o.Workers, 2)
-	o.Hold, o.Keep = cmp.Or(o.Hold, time.Minute), cmp.Or(o.Keep, time.Hour)
+	o.Hold, o.Keep = cmp.Or(o.Hold, 15*time.Second), cmp.Or(o.Keep, time.Hour)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	s := &Service{options: o, slots: make(chan struct{}, o.MaxCalls), wake: make(chan struct{}, 1), ring: make(chan struct{}, 1)}
+	s := &Service{options: o, slots: make(chan struct{}, o.MaxCalls), wake: make(chan struct{}, 1)}
 	all, err := s.catalogue()
 	if err != nil {
 		return nil, err
@@ -70,6 +69,11 @@ func New(o Options) (*Service, error) {
 // Writing are the ids of all capabilities that write, for configuration.
 func Writing() []string {
 	return []string{string(JobApply), string(JobPlan), string(JobResolve), string(JobSync), string(JobVerify)}
+}
+
+// Reading are the ids of all capabilities that only read.
+func Reading() []string {
+	return []string{"changes.list", "mirror.freshness", "mirror.status", "quarantine.list", "records.get", "records.search"}
 }
 
 // Capabilities are those that are switched on, in the order of their ids.

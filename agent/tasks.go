@@ -24,11 +24,22 @@ const (
 // so side by side. What it is at is given back, and done again by the next.
 func (s *Service) Run(ctx context.Context) {
 	var g errgroup.Group
-	for range s.options.Workers {
-		g.Go(func() error { s.loop(ctx, s.wake, s.workOne); return nil })
+	// A door each, so that a platform that does not answer holds up its own alone.
+	rings := map[string]chan struct{}{}
+	for door := range s.options.Couriers {
+		rings[door] = make(chan struct{}, 1)
 	}
-	if len(s.options.Couriers) > 0 {
-		g.Go(func() error { s.loop(ctx, s.ring, s.deliverOne); return nil })
+	for door, ring := range rings {
+		g.Go(func() error {
+			s.loop(ctx, ring, func(ctx context.Context) (bool, error) { return s.deliverOne(ctx, door) })
+			return nil
+		})
+	}
+	for range s.options.Workers {
+		g.Go(func() error {
+			s.loop(ctx, s.wake, func(ctx context.Context) (bool, error) { return s.workOne(ctx, rings) })
+			return nil
+		})
 	}
 	g.Go(func() error { s.sweep(ctx); return nil })
 	_ = g.Wait() // none returns an error
@@ -72,8 +83,8 @@ func (s *Service) sweep(ctx context.Context) {
 	}
 }
 
-// workOne claims a task and makes one attempt at it.
-func (s *Service) workOne(ctx context.Context) (bool, error) {
+// workOne claims a task and makes one attempt at it. rings tell a door's courier.
+func (s *Service) workOne(ctx context.Context, rings map[string]chan struct{}) (bool, error) {
 	// A claim that a stop broke off would be nobody's until it runs out.
 	end := context.WithoutCancel(ctx)
 	t, err := s.options.Tasks.Claim(end, s.options.Hold)
@@ -90,8 +101,8 @@ func (s *Service) workOne(ctx context.Context) (bool, error) {
 	}
 	o.Tell, o.Keep = true, s.options.Keep
 	ok, err := s.options.Tasks.Finish(end, *t, o)
-	if err == nil && ok {
-		nudge(s.ring)
+	if ring := rings[t.Door]; err == nil && ok && ring != nil {
+		nudge(ring)
 	}
 	return true, err
 }

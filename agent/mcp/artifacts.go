@@ -16,7 +16,11 @@ var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{20,128}$`)
 // Artifacts serves one document for each address /artifacts/{token}: for reading
 // only, never kept by anybody on the way, never run by a browser. What is unknown and
 // what has expired look the same.
-func (d *Door) Artifacts() http.Handler {
+func (d *Door) Artifacts() http.Handler { return Artifacts(d.options.Documents, d.options.Logger) }
+
+// Artifacts is [Door.Artifacts] without a door: documents are linked to by other
+// doors too.
+func Artifacts(documents Documents, log *zap.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
@@ -28,18 +32,18 @@ func (d *Door) Artifacts() http.Handler {
 			http.Error(w, "only to be read", http.StatusMethodNotAllowed)
 			return
 		}
-		d.artifact(w, r, r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+		serveDocument(w, r, documents, log, r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
 	})
 }
 
-func (d *Door) artifact(w http.ResponseWriter, r *http.Request, token string) {
-	if d.options.Documents == nil || !tokenForm.MatchString(token) {
+func serveDocument(w http.ResponseWriter, r *http.Request, documents Documents, log *zap.Logger, token string) {
+	if documents == nil || !tokenForm.MatchString(token) {
 		http.Error(w, "there is no such document", http.StatusNotFound)
 		return
 	}
-	doc, link, err := d.options.Documents.Document(r.Context(), token)
+	doc, link, err := documents.Document(r.Context(), token)
 	if err != nil {
-		d.options.Logger.Warn("a document cannot be read now", zap.Error(err))
+		log.Warn("a document cannot be read now", zap.Error(err))
 		http.Error(w, "not now", http.StatusServiceUnavailable)
 		return
 	}

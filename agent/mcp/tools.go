@@ -72,7 +72,7 @@ func toolOf(a Application, c *agent.Capability) (tool, error) {
 	if c.Write {
 		t.Capabilities[0] = "write"
 	}
-	t.Risk = map[agent.Risk]string{agent.Low: "L0", agent.Medium: "L1", agent.High: "L2"}[c.Risk]
+	t.Risk = c.Level()
 	return t, nil
 }
 
