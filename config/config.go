@@ -22,6 +22,7 @@ type Config struct {
 	Credentials    Credentials
 	HTTP           HTTP
 	Alerts         Alerts
+	Agents         Agents
 
 	names    []string          // resources in the order they were given
 	origins  map[string]string // setting name to where its value came from

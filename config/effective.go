@@ -16,6 +16,9 @@ type Setting struct {
 func (c *Config) Effective() []Setting {
 	var out []Setting
 	for _, s := range settings() {
+		if strings.HasPrefix(s.name, "agents.") && s.name != agentsDoors && len(c.Agents.Doors) == 0 && c.origins[s.name] == originDefault {
+			continue // nobody has asked for doors
+		}
 		out = append(out, Setting{Name: s.name, Value: c.shown[s.name], Origin: c.origins[s.name]})
 	}
 	out = append(out, Setting{Name: targetsName, Value: c.Alerts.shown(), Origin: c.origins[targetsName]})

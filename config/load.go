@@ -137,7 +137,7 @@ func variablePlace(name string) place {
 // warnUnknown remarks on variables of ours that nothing reads: likely misspelt.
 func (l *loader) warnUnknown(vars map[string]string, known []string) {
 	// Secrets are read where they are used, the others by the tests' servers.
-	known = append(known, keyVariable, SecretIDVariable, "XIAOQU_TEST_DATABASE_URL", "XIAOQU_TEST_VAULT", "XIAOQU_PG_BINDIR")
+	known = append(known, keyVariable, SecretIDVariable, XiaoyaKeyVariable, XiaoyaCredentialVariable, RelaySecretVariable, RelayPreviousVariable, "XIAOQU_TEST_DATABASE_URL", "XIAOQU_TEST_VAULT", "XIAOQU_PG_BINDIR")
 	for _, t := range l.cfg.Alerts.Targets { // read by cmd
 		known = append(known, t.URLEnv, t.SecretEnv)
 	}

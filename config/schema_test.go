@@ -184,6 +184,7 @@ func TestEffectiveSaysWhereEachValueComesFrom(t *testing.T) {
 		{Name: "alerts.remind_after", Value: "4h0m0s", Origin: "default"},
 		{Name: "alerts.language", Value: "zh", Origin: "default"},
 		{Name: "alerts.name", Value: "", Origin: "default"},
+		{Name: "agents.doors", Value: "", Origin: "default"},
 		{Name: "alerts.targets", Value: "wecom env ALERT (halt, stale); json https://a.example/x", Origin: "c.yaml:6"},
 		{Name: "resources", Value: "users", Origin: "c.yaml:5"},
 		{Name: "resources.users.schedule", Value: "@every 5m", Origin: "default"},

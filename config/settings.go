@@ -47,7 +47,7 @@ func (s setting) flag() string { return strings.NewReplacer(".", "-", "_", "-").
 const databaseURL = "database.url"
 
 func settings() []setting {
-	return slices.Concat(connectionSettings(), credentialSettings(), vaultSettings(), behaviourSettings(), alertSettings())
+	return slices.Concat(connectionSettings(), credentialSettings(), vaultSettings(), behaviourSettings(), alertSettings(), agentSettings())
 }
 
 func connectionSettings() []setting {

@@ -201,6 +201,7 @@ func (l *loader) together(databaseOnly bool) {
 	case c.Credentials.Source == SourceSystemd && filepath.Base(file) != file:
 		l.add(at, "is a path", "give the credential's name in LoadCredential=NAME:FILE")
 	}
+	l.agentsTogether(need)
 	if !c.NeedsVault() {
 		return
 	}
