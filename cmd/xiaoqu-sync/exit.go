@@ -74,12 +74,15 @@ func classify(err error) failure {
 		strict   quarantinedError
 		unfit    checkError
 		unheard  unheardError
+		refused  agentError
 	)
 	switch {
 	case errors.As(err, &run):
 		return run.failure()
 	case errors.As(err, &unfit):
 		return unfit.failure()
+	case errors.As(err, &refused):
+		return refused.failure()
 	case errors.As(err, &unheard):
 		return unheard.failure()
 	case errors.As(err, &stop):

@@ -62,7 +62,13 @@ func rewrite(t testing.TB, path, schedule, more string) {
 // daemon starts one, and ends it with the test.
 func (c *cli) daemon(t testing.TB, binary, path string, env ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(binary, "run", "--config", path), log: &lines{token: make(chan struct{}, 1)}, ended: make(chan struct{})}
+	return c.launch(t, exec.Command(binary, "run", "--config", path), env...)
+}
+
+// launch starts the program for as long as the test takes.
+func (c *cli) launch(t testing.TB, cmd *exec.Cmd, env ...string) *process {
+	t.Helper()
+	p := &process{Cmd: cmd, log: &lines{token: make(chan struct{}, 1)}, ended: make(chan struct{})}
 	p.Env = append(append(os.Environ(), c.env...), env...)
 	p.Stderr = p.log
 	if err := p.Start(); err != nil {

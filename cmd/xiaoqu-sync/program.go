@@ -109,7 +109,7 @@ and contracts, read over Xiaoqu's MCP server and committed page by page.`,
 	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exitTable)
 	root.AddCommand(
 		p.runVerb(), p.syncVerb(), p.statusVerb(), p.checkVerb(), p.rebuildVerb(), p.verifyVerb(), p.purgeVerb(), p.quarantineVerb(),
-		p.columnsVerb(), p.alertVerb(), p.migrateVerb(), p.configVerb(), p.versionVerb(), p.tokenVerb(),
+		p.columnsVerb(), p.alertVerb(), p.migrateVerb(), p.agentVerb(), p.capabilitiesVerb(), p.configVerb(), p.versionVerb(), p.tokenVerb(),
 	)
 	return root
 }

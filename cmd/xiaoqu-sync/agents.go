@@ -1,0 +1,202 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent/api"
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent/mcp"
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent/relay"
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent/store"
+	"github.com/xiaoqu-sync/xiaoqu-sync/config"
+	"github.com/xiaoqu-sync/xiaoqu-sync/credentials"
+)
+
+// agents is what the verbs for agents work with. It owns the store.
+type agents struct {
+	app     *app
+	store   *store.Store
+	service *agent.Service
+	api     *api.Door // nil: shut, as the two below
+	xiaoya  *mcp.Door
+	relay   *relay.Door
+}
+
+// openStore opens what agents keep in PostgreSQL, and their view of records.
+func (a *app) openStore(ctx context.Context) (*store.Store, error) {
+	o := store.Options{
+		URL: a.config.Database.URL, Schema: a.config.Database.Schema, ReaderRole: a.config.Agents.ReaderRole,
+		Masked: a.config.Agents.Masked, Resources: mirrored(a.config),
+	}
+	if a.login != nil {
+		o.Login = a.login.Login
+	}
+	return store.Open(ctx, o)
+}
+
+// mirrored are the configured resources with their typed columns.
+func mirrored(cfg *config.Config) []agent.Resource {
+	var out []agent.Resource
+	for _, name := range cfg.Names() {
+		r := agent.Resource{Name: name}
+		for _, c := range cfg.Resources[name].Columns {
+			r.Columns = append(r.Columns, agent.Column{Name: c.Name, Type: c.Type})
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// openAgents makes the catalogue at work, without a door yet. A worker is made only
+// when something that writes is allowed: it needs the remote and its key.
+func (a *app) openAgents(ctx context.Context) (*agents, error) {
+	if err := a.prepare(ctx, a.config.Names()); err != nil {
+		return nil, err
+	}
+	s, err := a.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &agents{app: a, store: s}
+	o := agent.Options{
+		Mirror: window{s, a}, Tasks: s, Outbox: s, Couriers: map[string]agent.Courier{}, Resources: mirrored(a.config),
+		Allow: a.config.Agents.Allow, Logger: a.log.Named("agent"),
+	}
+	if len(o.Allow) > 0 {
+		o.Worker, err = a.hands(ctx)
+	}
+	if err == nil {
+		out.service, err = agent.New(o)
+	}
+	if err == nil {
+		err = out.openDoors(ctx, o.Couriers)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+// hands needs what the verbs that ask the remote need.
+func (a *app) hands(ctx context.Context) (agent.Worker, error) {
+	if a.config.BaseURL == "" || a.config.ServiceName == "" {
+		return nil, config.Problems{{
+			Field: "agents.allow", Message: "capabilities that write ask the remote, and base_url or service_name is missing",
+			Hint: "set both, or allow none",
+		}}
+	}
+	if _, err := a.alerter(); err != nil {
+		return nil, err
+	}
+	client, err := a.remote(ctx, credentials.DefaultGrace)
+	if err != nil {
+		return nil, err
+	}
+	return hands{app: a, source: client}, nil
+}
+
+func (g *agents) close() { g.store.Close() }
+
+func (g *agents) open(door string) bool { return slices.Contains(g.app.config.Agents.Doors, door) }
+
+// openDoors makes the doors that are named, and couriers of those that call back.
+func (g *agents) openDoors(_ context.Context, couriers map[string]agent.Courier) error {
+	var problems config.Problems
+	secret := func(setting, variable, file string, needed bool) []byte {
+		if file == "" && !needed {
+			if _, given := g.app.program.lookup(variable); !given {
+				return nil
+			}
+		}
+		value, err := g.app.program.fetchSecret(variable, file)
+		if err != nil {
+			problems = append(problems, config.Problem{Field: setting, Message: err.Error(), Hint: "without it the door cannot be opened"})
+			return nil
+		}
+		g.app.program.redactor.Add(value)
+		return []byte(value)
+	}
+	if g.open(config.DoorAPI) {
+		g.api = api.New(api.Options{Service: g.service, Tokens: g.store, PublicURL: g.app.config.Agents.PublicURL, Version: buildVersion().Version})
+	}
+	if g.open(config.DoorXiaoya) {
+		x := g.app.config.Agents.Xiaoya
+		key := secret("agents.xiaoya.key_file", config.XiaoyaKeyVariable, x.KeyFile, x.IntrospectURL == "")
+		credential := secret("agents.xiaoya.credential_file", config.XiaoyaCredentialVariable, x.CredentialFile, x.IntrospectURL != "" || x.CallbackURL != "")
+		if len(problems) == 0 {
+			if err := g.openXiaoya(key, string(credential)); err != nil {
+				return config.Problems{{Field: "agents.xiaoya", Message: err.Error()}}
+			}
+			if x.CallbackURL != "" {
+				courier, err := mcp.NewCourier(mcp.CourierOptions{CallbackURL: x.CallbackURL, Credential: string(credential), PublicURL: g.app.config.Agents.PublicURL})
+				if err != nil {
+					return config.Problems{{Field: "agents.xiaoya", Message: err.Error()}}
+				}
+				couriers["mcp"] = courier
+			}
+		}
+	}
+	if g.open(config.DoorRelay) {
+		r := g.app.config.Agents.Relay
+		secrets := [][]byte{secret("agents.relay.secret_file", config.RelaySecretVariable, r.SecretFile, true)}
+		if before := secret("agents.relay.previous_secret_file", config.RelayPreviousVariable, r.PreviousFile, false); before != nil {
+			secrets = append(secrets, before)
+		}
+		if len(problems) == 0 {
+			if err := g.openRelay(secrets); err != nil {
+				return config.Problems{{Field: "agents.relay", Message: err.Error()}}
+			}
+			couriers["relay"] = g.relay
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+func (g *agents) openXiaoya(key []byte, credential string) (err error) {
+	c, x := g.app.config.Agents, g.app.config.Agents.Xiaoya
+	o := mcp.Options{
+		Service: g.service, Documents: g.store, Application: application(c), PublicURL: c.PublicURL,
+		Context: mcp.Context{
+			IntrospectURL: x.IntrospectURL, Credential: credential,
+			Headers: mcp.Headers{Agent: x.Headers.Agent, Invocation: x.Headers.Invocation, Timestamp: x.Headers.Timestamp, Signature: x.Headers.Signature},
+		},
+		Logger: g.app.log.Named("xiaoya"),
+	}
+	if key != nil {
+		o.Context.Keys = [][]byte{key}
+	}
+	g.xiaoya, err = mcp.New(o)
+	return err
+}
+
+// application is how the agent is registered at Xiaoya. A call is for its agent id.
+func application(c config.Agents) mcp.Application {
+	x := c.Xiaoya
+	return mcp.Application{
+		ID: cmp.Or(x.AgentID, x.AppID), Version: x.Version, Name: x.Name, Description: x.Description, Chinese: true,
+		EntryURL: c.PublicURL, MCPURL: c.PublicURL + "/mcp", CallbackURL: x.CallbackURL,
+	}
+}
+
+func (g *agents) openRelay(secrets [][]byte) (err error) {
+	c, r := g.app.config.Agents, g.app.config.Agents.Relay
+	g.relay, err = relay.New(relay.Options{
+		Service: g.service, Secrets: func() [][]byte { return secrets }, Supplier: supplier(r), Bindings: g.store,
+		EndpointURL: c.PublicURL + "/relay", CallbackURL: r.CallbackURL, Scopes: []string{"*"},
+		DocumentURL: func(token string) string { return c.PublicURL + "/artifacts/" + token },
+		Logger:      g.app.log.Named("relay"),
+	})
+	return err
+}
+
+func supplier(r config.Relay) relay.Supplier {
+	return relay.Supplier{
+		Name: r.Name, Description: r.Description, Categories: r.Categories, Region: r.Region, UserBinding: r.Binding, HelpURL: r.HelpURL,
+	}
+}
