@@ -29,6 +29,7 @@ func main() {
 type options struct {
 	keep       bool
 	remoteOnly bool
+	agent      bool
 	listen     string
 }
 
@@ -37,6 +38,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.BoolVar(&o.keep, "keep", false, "leave PostgreSQL and the simulator running until Ctrl-C")
 	flags.BoolVar(&o.remoteOnly, "remote-only", false, "serve the simulated Xiaoqu alone until Ctrl-C")
+	flags.BoolVar(&o.agent, "agent", false, "open the doors for agents, make a call through each, and leave them open until Ctrl-C")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "where the simulated Xiaoqu listens")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -52,6 +54,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	xiaoqu.Seed(500, 800, 1500)
 	if o.remoteOnly {
 		return serve(ctx, xiaoqu, out)
+	}
+	if o.agent {
+		return doors(ctx, xiaoqu, out)
 	}
 	return tour(ctx, xiaoqu, o.keep, out)
 }

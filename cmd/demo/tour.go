@@ -23,6 +23,7 @@ type stage struct {
 	xiaoqu   *remotetest.Server
 	postgres *localpg.Cluster
 	binary   string
+	config   string // a file, "" for none
 	settings []setting
 }
 
@@ -109,17 +110,26 @@ func (s *stage) verb(title string, args ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		s.say(title)
 		fmt.Fprintf(s.out, "$ xiaoqu-sync %s\n", strings.Join(args, " "))
-		c := exec.CommandContext(ctx, s.binary, args...)
-		c.Env = append(os.Environ(), "XIAOQU_LOG_LEVEL=warn")
-		for _, kv := range s.settings {
-			c.Env = append(c.Env, kv.name+"="+kv.value)
-		}
+		c := s.command(ctx, args...)
 		c.Stdout, c.Stderr = s.out, os.Stderr
 		if err := c.Run(); err != nil {
 			return fmt.Errorf("xiaoqu-sync %s: %w", strings.Join(args, " "), err)
 		}
 		return nil
 	}
+}
+
+// command is the real binary in the demo's surroundings.
+func (s *stage) command(ctx context.Context, args ...string) *exec.Cmd {
+	if s.config != "" {
+		args = append(args, "--config", s.config)
+	}
+	c := exec.CommandContext(ctx, s.binary, args...)
+	c.Env = append(os.Environ(), "XIAOQU_LOG_LEVEL=warn")
+	for _, kv := range s.settings {
+		c.Env = append(c.Env, kv.name+"="+kv.value)
+	}
+	return c
 }
 
 // query shows what a reader sees.
