@@ -14,7 +14,7 @@ const maxExposure = "15"
 
 // units lists what systemd is given, with an instance for the templates.
 func units() []string {
-	return []string{"xiaoqu-sync.service", "xiaoqu-sync@acme.service", "xiaoqu-sync@acme.timer"}
+	return []string{"xiaoqu-sync.service", "xiaoqu-sync-agent.service", "xiaoqu-sync@acme.service", "xiaoqu-sync@acme.timer"}
 }
 
 // unitFolder holds copies of the units that name a program which every machine
