@@ -35,12 +35,11 @@ func courier(t *testing.T, address string, tune func(*relay.Options)) *relay.Doo
 
 func completed(order string) (agent.Task, agent.Event) {
 	now := time.Unix(1761058800, 0)
-	return agent.Task{
+	t := agent.Task{
 		ID: "task_1", Door: "relay", Key: order, State: agent.Completed,
 		Result: &agent.Result{Summary: "done", Data: json.RawMessage(`{"n":1.10}`)}, EndedAt: &now,
-	}, agent.Event{
-		ID: "evt_1", Task: "task_1", Kind: agent.EventCompleted, At: now,
 	}
+	return t, agent.Event{ID: "evt_1", Task: "task_1", Kind: agent.EventCompleted, At: now}
 }
 
 func TestEveryAnswerToACallbackHasItsVerdict(t *testing.T) {
