@@ -44,10 +44,14 @@ func (s *Store) Finish(ctx context.Context, t agent.Task, o agent.Outcome) (ok b
 		return false, fmt.Errorf("agent/store: finish a task: %w", err)
 	}
 	ids, kinds, refs := eventsOf(o)
-	err = s.do(ctx, "finish a task", statement{finishTask, []any{
+	var all []statement
+	if !o.Tell { // of a call that answered at once, see Begin
+		all = append(all, statement{sql: loosely})
+	}
+	err = s.do(ctx, "finish a task", append(all, statement{finishTask, []any{
 		t.ID, t.Attempt, string(o.State), e.summary, e.data, e.failure, e.proposals, links,
 		d.hashes, d.titles, d.names, d.types, d.bodies, d.expires, ids, kinds, refs,
-	}, some(&ok)})
+	}, some(&ok)})...)
 	return ok, err
 }
 

@@ -24,6 +24,9 @@ const (
 	settings       = `select pg_catalog.set_config('statement_timeout', $1::text, true)`
 	readerSettings = `select pg_catalog.set_config('role', $2::text, true), pg_catalog.set_config('statement_timeout', $1::text, true),
 		pg_catalog.set_config('transaction_read_only', 'on', true)`
+	// For what may be lost together with the server, and is then only done again.
+	loosely = `select pg_catalog.set_config('synchronous_commit', 'off', true)`
+
 	plainSettings = `select pg_catalog.set_config('statement_timeout', $1::text, true), pg_catalog.set_config('transaction_read_only', 'on', true)`
 )
 

@@ -52,6 +52,8 @@ func (s *Store) Begin(ctx context.Context, t agent.Task, claim bool, hold time.D
 		t.ID, t.Door, t.Key, t.Caller, t.Capability, []byte(t.Input), hash, []byte(t.ReplyTo), t.Choose, claim, seconds(hold),
 	}, some(&fresh)}}
 	if claim {
+		// Such a call only reads: whoever asks again after a crash has it read again.
+		all = append([]statement{{sql: loosely}}, all...)
 		all = append(all, statement{takeOver, []any{t.Door, t.Key, t.Capability, hash, seconds(hold)}, some(&again)})
 	}
 	// Its snapshot is later, so it sees the row that the first one met.
