@@ -3,6 +3,7 @@ package xiaoqusync_test
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,8 +31,11 @@ func house() drawing {
 			"cmd/xiaoqu-sync/board":   {doors: []string{"mirror"}, tests: windows},
 			"cmd/xiaoqu-sync/metrics": {doors: []string{"remote", "mirror", "sync"}},
 			"cmd/demo":                {doors: all, tests: all},
-			"config":                  {},
-			"credentials":             {},
+			// Measures all of it, as a program and not as a test.
+			"bench":         {doors: append(slices.Clone(all), "bench/figures")},
+			"bench/figures": {},
+			"config":        {},
+			"credentials":   {},
 			// Next door, so that who wants only a key or a redactor links no client of
 			// Vault; what it gives are the types of credentials.
 			"credentials/vault":           {doors: []string{"credentials"}},
@@ -58,7 +62,7 @@ func house() drawing {
 		// that one misreading can't cancel itself out.
 		toolless: []string{"remote/remotetest", "mirror/localpg"},
 		confined: []confinement{
-			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "agent/store", "docs/examples/go"}, []string{"agent", "agent/api", "agent/mcp", "agent/relay", "sync", "cmd/xiaoqu-sync", "cmd/xiaoqu-sync/alert", "cmd/demo"}},
+			{"github.com/jackc/pgx", []string{"mirror", "mirror/localpg", "mirror/views", "migrations", "agent/store", "bench", "docs/examples/go"}, []string{"agent", "agent/api", "agent/mcp", "agent/relay", "sync", "cmd/xiaoqu-sync", "cmd/xiaoqu-sync/alert", "cmd/demo"}},
 			{"github.com/modelcontextprotocol/go-sdk", []string{"remote", "agent/mcp"}, []string{"remote/remotetest"}},
 			{"github.com/hashicorp/vault", []string{"credentials/vault"}, nil},
 			{"github.com/robfig/cron", []string{"sync"}, nil},

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/bench/figures"
+	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
+)
+
+// drainRows is how many rows each resource has in the first group: a hundred pages.
+const drainRows = 20_000
+
+const groupDrain = "sync against draining the same pages with a bare HTTP client"
+
+// measureDrain tells how much longer a sync takes than the remote itself needs.
+func measureDrain(ctx context.Context, b *bench) error {
+	s, err := startSimulator(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	rows := min(drainRows, b.rows)
+	if err := s.fill(rows, rows, rows); err != nil {
+		return err
+	}
+	worker, err := client(s)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = worker.Close() }()
+	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
+		if err := s.pace(latency); err != nil {
+			return err
+		}
+		for _, n := range []int{1, 3} {
+			b.say("drain: %v, %d resources", latency, n)
+			if err := b.drainOnce(ctx, s, worker, latency, n, rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) drainOnce(ctx context.Context, s *simulator, worker *remote.Client, latency time.Duration, n, rows int) error {
+	floor, err := shake(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	names, tokens := resources(n), make([]string, n)
+	first, err := b.turns(ctx, b.rounds,
+		contender{do: func(ctx context.Context) error { return floor.round(ctx, names, make([]string, n), tokens) }},
+		contender{before: b.empty, do: func(ctx context.Context) error { return b.bring(ctx, worker, names) }})
+	if err != nil {
+		return err
+	}
+	again, err := b.turns(ctx, max(b.rounds, 2*b.rounds-1),
+		contender{do: func(ctx context.Context) error { return floor.round(ctx, names, tokens, make([]string, n)) }},
+		contender{do: func(ctx context.Context) error { return b.bring(ctx, worker, names) }})
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%v a page, %d resource(s)", latency, n)
+	b.report.Add(
+		figures.Of(groupDrain, what+": first sync", figures.Ratio, figures.Ratios(first[1].wall, first[0].wall)...).
+			Toward(figures.Lower, drainTarget(latency, n)),
+		figures.Of(groupDrain, what+": first sync", "rows/s", rates(n*rows, first[1].wall)...),
+		figures.Of(groupDrain, what+": nothing changed", "ms more than draining", differences(again[1].wall, again[0].wall)...),
+	)
+	return nil
+}
+
+// drainTarget is what a first sync may take at most; 0 where nothing was promised.
+func drainTarget(latency time.Duration, n int) float64 {
+	switch {
+	case latency == 20*time.Millisecond && n == 1:
+		return 1.05
+	case latency == 20*time.Millisecond:
+		return 1.10
+	case latency == 50*time.Millisecond:
+		return 1.03
+	}
+	return 0
+}
+
+// differences are milliseconds, turn by turn.
+func differences(more, less []float64) []float64 {
+	d := make([]float64, len(more))
+	for i := range d {
+		d[i] = (more[i] - less[i]) * 1000
+	}
+	return d
+}
+
+// round drains the resources side by side, from their tokens, and notes the next
+// ones.
+func (c *bare) round(ctx context.Context, names, since, next []string) error {
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		one := c.beside()
+		g.Go(func() (err error) {
+			next[i], _, err = one.drain(ctx, name, since[i])
+			return err
+		})
+	}
+	return g.Wait()
+}
