@@ -16,13 +16,16 @@ import (
 // when it is not enough.
 const rollbackTimeout = 5 * time.Second
 
-// Step is one page and where it leads.
+// Step is one page, or several that were joined, and where the last one leads.
 type Step struct {
 	Before, After Checkpoint // After's Epoch is set by Commit
 	Batch         *Batch     // nil for a page without records
 	RunID         int64
-	RequestID     string // of the call that brought the page, for the quarantine
-	Last          bool   // the page ended the round: last_success_at moves
+	Last          bool // the last page ended the round: last_success_at moves
+	// Fresh says that the table very likely holds none of these rows yet, as in a
+	// first sync. It makes the step cheaper when that is true, and changes nothing
+	// when it is not.
+	Fresh bool
 }
 
 // Counts say what became of records. Received = Staged + Stored() + Unchanged +
@@ -54,7 +57,7 @@ func (c Counts) Add(d Counts) Counts {
 	}
 }
 
-// Commit writes a page's rows and its checkpoint in one transaction of two round
+// Commit writes a step's rows and its checkpoint in one transaction of two round
 // trips and returns the new checkpoint. Either all of it is durable or nothing.
 //
 // KindFenced: the mirror does not stand at step.Before any more, nothing was
@@ -74,10 +77,20 @@ func (m *Mirror) Commit(ctx context.Context, step Step) (Checkpoint, Counts, err
 	}
 	var after Checkpoint
 	var counts Counts
-	err := m.transaction(ctx, opTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		after, counts, err = m.write(ctx, conn, step, p)
-		return err
-	})
+	by := func(write func(context.Context, *pgx.Conn, Step, *Batch) (Checkpoint, Counts, error)) error {
+		return m.transaction(ctx, opTimeout, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			after, counts, err = write(ctx, conn, step, p)
+			return err
+		})
+	}
+	var err error
+	fresh := step.Fresh && len(p.rows) > 0
+	if fresh {
+		err = by(m.fill)
+	}
+	if !fresh || unfit(err) {
+		err = by(m.write)
+	}
 	if err != nil {
 		return Checkpoint{}, counts, fail(op, err)
 	}
@@ -128,7 +141,7 @@ func (m *Mirror) write(ctx context.Context, conn *pgx.Conn, step Step, p *Batch)
 	b.add("begin")
 	b.add(m.layout.RenderResource(writePage, after.Resource), pageArguments(step, p, m.channel())...)
 	if len(p.notes) > 0 {
-		b.add(m.layout.Render(writeNotes), noteArguments(step, p.notes)...)
+		b.add(m.layout.Render(writeNotes), noteArguments(step, p)...)
 	}
 	results, err := b.send(ctx)
 	if err != nil {

@@ -2,8 +2,9 @@
 // PostgreSQL's refusals mean in our own words (Error).
 //
 // A page becomes rows in Go, where one bad record is set aside before it could
-// fail a statement: row.go judges one record, page.go a page's batch. commit.go writes a
-// page and its checkpoint in one transaction of two round trips.
+// fail a statement: row.go judges one record, page.go a page's batch. commit.go writes
+// pages and their checkpoint in one transaction of two round trips, fill.go the
+// same where all rows are new.
 //
 // A full pass goes to a staging table with a position of its own (pass.go,
 // stage.go). compare.go sets it against the readers' table, merge.go writes the

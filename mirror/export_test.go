@@ -18,5 +18,6 @@ func Zone(t testing.TB) *time.Location { return shanghai(t) }
 
 // CopyPages is the page n times over as one binary copy.
 func CopyPages(b *Batch, n int) io.Reader {
-	return newCopyReader(slices.Repeat(b.rows, n), 0, "snap-1")
+	s := staging{snapshot: "snap-1"}
+	return newCopyReader(slices.Repeat(b.rows, n), s.encode)
 }

@@ -68,7 +68,7 @@ func (f fixture) checkpoint(t testing.TB) mirror.Checkpoint {
 
 // step makes a page in the middle of a round out of JSON texts.
 func step(before mirror.Checkpoint, records ...string) mirror.Step {
-	s := mirror.Step{Before: before, After: before, RequestID: "r_1", RunID: 7}
+	s := mirror.Step{Before: before, After: before, RunID: 7}
 	s.After.Pages++
 	s.After.Cursor = fmt.Sprintf("cursor-%d", s.After.Pages)
 	s.After.SnapshotID = "snap-1"
@@ -77,6 +77,7 @@ func step(before mirror.Checkpoint, records ...string) mirror.Step {
 		raw[i] = json.RawMessage(r)
 	}
 	s.Batch = mirror.NewBatch(raw, time.UTC)
+	s.Batch.RequestID = "r_1"
 	return s
 }
 

@@ -9,9 +9,14 @@ import (
 	"time"
 )
 
-// Batch is a page's records, judged and ready to be written: rows sorted by id
-// with each id once, and what goes to quarantine. It owns its bytes.
+// Batch is the records of a page, or of several that follow each other, judged
+// and ready to be written: rows sorted by id with each id once, and what goes to
+// quarantine. It owns its bytes.
 type Batch struct {
+	// RequestID is of the call that brought the page, for the quarantine.
+	RequestID string
+
+	pages      int64
 	received   int64
 	rows       []row
 	duplicates int64 // records that a later one of the same id replaced
@@ -31,7 +36,9 @@ type note struct {
 	raw    []byte
 	hash   [16]byte
 	length int
-	seen   int // times in this page
+	seen   int // times in this batch
+	// requestID is of the call that brought it last, "" while that is its batch's.
+	requestID string
 }
 
 const (
@@ -51,7 +58,7 @@ func NewBatch(records []json.RawMessage, zone *time.Location) *Batch {
 		size += len(raw)
 	}
 	d.arena = make([]byte, 0, size)
-	b := &Batch{received: int64(len(records)), rows: make([]row, 0, len(records))}
+	b := &Batch{pages: 1, received: int64(len(records)), rows: make([]row, 0, len(records))}
 	for _, raw := range records {
 		r, reason := d.decode(raw)
 		switch {
@@ -78,16 +85,47 @@ func NewBatch(records []json.RawMessage, zone *time.Location) *Batch {
 func (b *Batch) note(kind, reason, id string, raw []byte) {
 	sum := sha256.Sum256(raw)
 	n := note{kind: kind, reason: reason, id: id, raw: raw, hash: [16]byte(sum[:16]), length: len(raw), seen: 1}
-	for i := range b.notes {
-		if b.notes[i].hash == n.hash && b.notes[i].kind == kind {
-			b.notes[i].seen++
-			return
-		}
-	}
 	if len(raw) > maxRecordBytes {
 		n.raw = raw[:keptOfHuge]
 	}
+	b.keep(n)
+}
+
+func (b *Batch) keep(n note) {
+	for i := range b.notes {
+		if b.notes[i].hash == n.hash && b.notes[i].kind == n.kind {
+			b.notes[i].seen += n.seen
+			b.notes[i].requestID = n.requestID
+			return
+		}
+	}
 	b.notes = append(b.notes, n)
+}
+
+// Join makes one batch of pages that follow each other, so that they commit
+// together. They are as one larger page: of an id that is on several the last
+// wins. What goes to quarantine keeps its own page's request. The pages belong to
+// the new batch; at least one is needed.
+func Join(pages []*Batch) *Batch {
+	if len(pages) == 1 {
+		return pages[0]
+	}
+	b := &Batch{RequestID: pages[len(pages)-1].RequestID}
+	for _, p := range pages {
+		b.pages += p.pages
+		b.received += p.received
+		b.duplicates += p.duplicates
+		b.refused += p.refused
+		b.mended += p.mended
+		b.rows = append(b.rows, p.rows...)
+		b.spared = append(b.spared, p.spared...)
+		for _, n := range p.notes {
+			n.requestID = p.RequestID
+			b.keep(n)
+		}
+	}
+	b.dedupe()
+	return b
 }
 
 // IDs are the ids that the rows will have.

@@ -18,7 +18,7 @@ const gone = `,"deleted_at":"2026-09-03T00:00:00Z"`
 // stageStep makes a page of a full pass out of JSON texts.
 func stageStep(p mirror.Pass, last bool, records ...string) mirror.StageStep {
 	s := step(p.At, records...)
-	out := mirror.StageStep{Before: p, After: s.After, Batch: s.Batch, RunID: s.RunID, RequestID: s.RequestID, Last: last}
+	out := mirror.StageStep{Before: p, After: s.After, Batch: s.Batch, RunID: s.RunID, Last: last}
 	if last {
 		out.After.SyncToken, out.After.Cursor, out.After.Pages, out.After.Phase = "t-next", "", 0, mirror.PhaseIncremental
 	}

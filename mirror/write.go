@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// writePage is the whole page in one statement. What differs from the table is
+// writePage is the whole step in one statement. What differs from the table is
 // found first (unchanged rows would cost WAL even in a guarded upsert); then the
 // state row is compared and moved; only when it moved is anything written. All
 // parts see the table as it was when the statement began, which is exact: who
@@ -18,7 +19,7 @@ import (
 const writePage = `
 with input as materialized (
     select i.id, i.record, i.modify_time, i.deleted_at, i.tombstone, i.version, i.content_hash, i.n
-    from unnest($11::text[], $12::text[], $13::timestamptz[], $14::timestamptz[], $15::boolean[], $16::text[], $17::bytea[])
+    from unnest($12::text[], $13::text[], $14::timestamptz[], $15::timestamptz[], $16::boolean[], $17::text[], $18::bytea[])
          with ordinality as i (id, record, modify_time, deleted_at, tombstone, version, content_hash, n)
 ), changed as materialized (
     select i.id, i.record, i.modify_time, i.version, i.content_hash,
@@ -40,26 +41,7 @@ with input as materialized (
            count(*) filter (where fate = 'revived') as revived,
            count(*) filter (where fate = 'deleted' and known) as fell
     from changed
-), fence as (
-    update {sync}.state s
-    set epoch = s.epoch + 1,
-        phase = $3::text, sync_token = $4::text, cursor = $5::text, snapshot_id = $6::text,
-        data_cutoff_at = $7::timestamptz, pages = $8::bigint,
-        change_seq = s.change_seq + y.changed,
-        live_rows = s.live_rows + y.inserted + y.revived - y.fell,
-        deleted_rows = s.deleted_rows + y.deleted - y.revived,
-        last_commit_at = now(),
-        last_success_at = case when $9::boolean then now() else s.last_success_at end,
-        complete_cutoff_at = case when $9::boolean then coalesce($7::timestamptz, s.data_cutoff_at) else s.complete_cutoff_at end,
-        restarts = case when $9::boolean then 0 else s.restarts end,
-        last_error_code = case when $9::boolean then '' else s.last_error_code end,
-        last_error_message = case when $9::boolean then '' else s.last_error_message end,
-        last_error_request_id = case when $9::boolean then '' else s.last_error_request_id end,
-        last_error_at = case when $9::boolean then null else s.last_error_at end
-    from tally y
-    where s.resource = $1::text and s.epoch = $2::bigint
-    returning s.epoch, s.change_seq - y.changed as base
-), written as (
+), ` + fence + `, written as (
     insert into {table} as t (id, record, modify_time, deleted_at, version, snapshot_id, synced_at, change_seq, content_hash, delete_reason)
     select c.id, c.record::jsonb, c.modify_time, c.deleted_at, c.version, nullif($10::text, ''), now(), f.base + c.n, c.content_hash, c.delete_reason
     from changed c cross join fence f
@@ -70,10 +52,7 @@ with input as materialized (
         change_seq = excluded.change_seq, content_hash = excluded.content_hash,
         delete_reason = excluded.delete_reason
     returning 1
-), told as materialized (
-    select pg_catalog.pg_notify($18::text, pg_catalog.json_build_object('resource', $1::text, 'change_seq', f.base + y.changed)::text)
-    from fence f cross join tally y where y.changed > 0
-)
+), ` + told + `
 select coalesce((select epoch from fence), 0), changed, (select count(*) from written), inserted, updated, deleted, revived,
        (select count(*) from told)
 from tally`
@@ -84,9 +63,9 @@ const writePageColumns = 8
 const writeNotes = `
 insert into {sync}.quarantine as q
     (resource, kind, reason, record_id, raw, raw_hash, raw_length, seen, request_id, snapshot_id, run_id)
-select $1::text, i.kind, i.reason, nullif(i.id, ''), i.raw, i.hash, i.length, i.seen, $2::text, $3::text, nullif($4::bigint, 0)
-from unnest($5::text[], $6::text[], $7::text[], $8::bytea[], $9::bytea[], $10::bigint[], $11::bigint[])
-     as i (kind, reason, id, raw, hash, length, seen)
+select $1::text, i.kind, i.reason, nullif(i.id, ''), i.raw, i.hash, i.length, i.seen, i.request_id, $2::text, nullif($3::bigint, 0)
+from unnest($4::text[], $5::text[], $6::text[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::text[])
+     as i (kind, reason, id, raw, hash, length, seen, request_id)
 on conflict (resource, kind, raw_hash) do update
 set seen = q.seen + excluded.seen, last_seen_at = now(), reason = excluded.reason,
     request_id = excluded.request_id, snapshot_id = excluded.snapshot_id, run_id = excluded.run_id`
@@ -109,18 +88,7 @@ func pageArguments(step Step, p *Batch, channel string) []argument {
 		deleted[i] = pgtype.Timestamptz{Time: r.deleted, Valid: !r.deleted.IsZero()}
 		versions[i] = pgtype.Text{String: r.version, Valid: r.versioned}
 	}
-	after := step.After
-	return []argument{
-		{pgtype.TextOID, after.Resource},
-		{pgtype.Int8OID, step.Before.Epoch},
-		{pgtype.TextOID, string(after.Phase)},
-		{pgtype.TextOID, after.SyncToken},
-		{pgtype.TextOID, after.Cursor},
-		{pgtype.TextOID, after.SnapshotID},
-		{pgtype.TimestamptzOID, after.DataCutoffAt},
-		{pgtype.Int8OID, after.Pages},
-		{pgtype.BoolOID, step.Last},
-		{pgtype.TextOID, step.snapshot()},
+	return append(fenceArguments(step, channel), []argument{
 		{pgtype.TextArrayOID, ids},
 		{pgtype.TextArrayOID, records},
 		{pgtype.TimestamptzArrayOID, modified},
@@ -128,24 +96,22 @@ func pageArguments(step Step, p *Batch, channel string) []argument {
 		{pgtype.BoolArrayOID, tombstones},
 		{pgtype.TextArrayOID, versions},
 		{pgtype.ByteaArrayOID, hashes},
-		{pgtype.TextOID, channel},
-	}
+	}...)
 }
 
-func noteArguments(step Step, notes []note) []argument {
-	n := len(notes)
-	kinds, reasons, ids := make([]string, n), make([]string, n), make([]string, n)
+func noteArguments(step Step, b *Batch) []argument {
+	n := len(b.notes)
+	kinds, reasons, ids, requests := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	raws, hashes := make([][]byte, n), make([][]byte, n)
 	lengths, seen := make([]int64, n), make([]int64, n)
-	for i := range notes {
-		o := &notes[i]
-		kinds[i], reasons[i], ids[i] = o.kind, o.reason, o.id
+	for i := range b.notes {
+		o := &b.notes[i]
+		kinds[i], reasons[i], ids[i], requests[i] = o.kind, o.reason, o.id, cmp.Or(o.requestID, b.RequestID)
 		raws[i], hashes[i] = o.raw, o.hash[:]
 		lengths[i], seen[i] = int64(o.length), int64(o.seen)
 	}
 	return []argument{
 		{pgtype.TextOID, step.After.Resource},
-		{pgtype.TextOID, step.RequestID},
 		{pgtype.TextOID, step.snapshot()},
 		{pgtype.Int8OID, step.RunID},
 		{pgtype.TextArrayOID, kinds},
@@ -155,6 +121,7 @@ func noteArguments(step Step, notes []note) []argument {
 		{pgtype.ByteaArrayOID, hashes},
 		{pgtype.Int8ArrayOID, lengths},
 		{pgtype.Int8ArrayOID, seen},
+		{pgtype.TextArrayOID, requests},
 	}
 }
 

@@ -23,8 +23,9 @@
 //   - policy.go: what to do about an error. Pure; the only such table.
 //   - retry.go: how long to wait, and the loops that wait.
 //   - preflight.go: may this service token scan, and is it the same tenant?
-//   - walk.go: a resource's pages, the next one fetched while the current one
-//     commits.
+//   - walk.go: a resource's pages, the next ones fetched while the current one
+//     commits, and what waits committed together.
+//   - window.go: how much may wait.
 //   - round.go: pages of changes into the readers' table.
 //   - rebuild.go: full passes into staging, and what becomes of them: merge,
 //     dry run, verification.

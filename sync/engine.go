@@ -42,11 +42,13 @@ type Engine struct {
 	opts   Options
 	memory memory
 	pace   pace // of retries
+	// together is how many pages one commit may hold.
+	together int64
 }
 
 // NewEngine wires an engine; it owns none of its parts.
 func NewEngine(source Source, m Mirror, o Options) *Engine {
-	return &Engine{source: source, mirror: m, opts: o, memory: newMemory(), pace: contractPace}
+	return &Engine{source: source, mirror: m, opts: o, memory: newMemory(), pace: contractPace, together: windowPages}
 }
 
 // task is what to do with a resource that this worker holds.

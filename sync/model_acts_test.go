@@ -38,7 +38,7 @@ func (h *history) once(name string, do act) {
 	if h.odds(0.45) {
 		blow, after = h.peril(stop)
 	}
-	h.limit = 1 + h.rng.IntN(20)
+	h.limit, h.together = 1+h.rng.IntN(20), 1<<h.rng.IntN(5)
 	h.tell("%s %v by %d, %s", name, resources, h.limit, blow)
 	outcomes := h.task(ctx, do, resources...)
 	if after != nil {
@@ -68,6 +68,7 @@ func (h *history) engine(m sync.Mirror) *sync.Engine {
 		Clean: func(s string) string { return s }, Holder: mirror.Holder{Host: "model", PID: os.Getpid(), Since: time.Now()},
 	})
 	sync.Hurry(e, modelPace)
+	sync.Together(e, max(h.together, 1))
 	return e
 }
 

@@ -138,13 +138,10 @@ func (j *job) fill(ctx context.Context) error {
 	return j.follow(ctx, j.pass.At, j.stage)
 }
 
-// stage commits a page of a full pass to staging, with its position.
-func (j *job) stage(ctx context.Context, f fetched) error {
+// stage commits pages of a full pass to staging, with the last one's position.
+func (j *job) stage(ctx context.Context, s stretch) error {
 	began := time.Now()
-	step := mirror.StageStep{
-		Before: j.pass, After: f.after, Batch: f.batch,
-		RunID: j.run.ID, RequestID: f.page.RequestID, Last: !f.page.HasMore,
-	}
+	step := mirror.StageStep{Before: j.pass, After: s.after, Batch: s.batch, RunID: j.run.ID, Last: s.last}
 	var counts mirror.Counts
 	err := j.persist(ctx, func(ctx context.Context) error {
 		p, c, err := j.mirror.Stage(ctx, step)
@@ -165,7 +162,7 @@ func (j *job) stage(ctx context.Context, f fetched) error {
 		return true, nil
 	})
 	if err == nil {
-		j.count(f, counts, time.Since(began))
+		j.count(s, counts, time.Since(began))
 	}
 	return err
 }
@@ -321,7 +318,7 @@ func (j *job) verify(ctx context.Context) error {
 // knows the mirror's own position, no new pass could help: that is an error here.
 func (j *job) settleDrift(ctx context.Context) error {
 	since := mirror.Checkpoint{Resource: j.resource, SyncToken: j.at.SyncToken}
-	explain := func(ctx context.Context, f fetched) error { return j.mirror.Explain(ctx, j.pass, f.batch) }
+	explain := func(ctx context.Context, s stretch) error { return j.mirror.Explain(ctx, j.pass, s.batch) }
 	if err := j.follow(ctx, since, explain); err != nil {
 		return err
 	}

@@ -41,13 +41,10 @@ func (j *job) sync(ctx context.Context) error {
 	return j.rebuild(ctx)
 }
 
-// store commits a page of changes with its checkpoint.
-func (j *job) store(ctx context.Context, f fetched) error {
+// store commits pages of changes with the last one's checkpoint.
+func (j *job) store(ctx context.Context, s stretch) error {
 	began := time.Now()
-	step := mirror.Step{
-		Before: j.at, After: f.after, Batch: f.batch,
-		RunID: j.run.ID, RequestID: f.page.RequestID, Last: !f.page.HasMore,
-	}
+	step := mirror.Step{Before: j.at, After: s.after, Batch: s.batch, RunID: j.run.ID, Last: s.last, Fresh: j.fresh()}
 	var counts mirror.Counts
 	err := j.persist(ctx, func(ctx context.Context) error {
 		at, c, err := j.mirror.Commit(ctx, step)
@@ -60,9 +57,15 @@ func (j *job) store(ctx context.Context, f fetched) error {
 		return at.Cursor == step.After.Cursor && at.SyncToken == step.After.SyncToken
 	}))
 	if err == nil {
-		j.count(f, counts, time.Since(began))
+		j.count(s, counts, time.Since(began))
 	}
 	return err
+}
+
+// fresh tells a first sync that has met no row of its own yet.
+func (j *job) fresh() bool {
+	c := j.run.Counts
+	return j.at.SyncToken == "" && c.Unchanged+c.Updated+c.Revived == 0
 }
 
 // adopt notes whose records the mirror is going to hold.

@@ -88,7 +88,7 @@ func (e *Engine) sit(ctx context.Context, resource string, t task, out *Outcome)
 		mirror: e.mirror, ruling: mirror.Ruling{MaxDeleteRatio: e.opts.MaxDeleteRatio},
 		walk: walk{
 			resource: resource, source: e.source, caller: &caller{source: e.source, log: log, pace: e.pace, waiting: e.opts.Waiting},
-			limit: e.opts.Limit, asking: e.opts.Limit, zone: e.opts.TimeZone, log: log, watch: e.opts.Watch,
+			limit: e.opts.Limit, asking: e.opts.Limit, together: e.together, zone: e.opts.TimeZone, log: log, watch: e.opts.Watch,
 			spoke: time.Now(),
 		},
 	}

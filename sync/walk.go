@@ -11,24 +11,28 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/remote"
 )
 
-// Progress is how far a resource's run is, after each committed page.
+// Progress is how far a resource's run is, after each commit.
 type Progress struct {
 	Resource string
 	Pages    int64 // committed by this run
 	Records  int64 // received by this run
-	// Took is how long the page took to commit, with all tries.
+	// Took is how long the commit took, with all tries, of one page or of several
+	// that had waited for it.
 	Took time.Duration
 }
 
 // walk reads a resource's pages one after the other. While a page commits the
-// next one is already being fetched, never more than that one: a crash repeats
-// at most two pages. No transaction is open while the remote is asked.
+// next ones are already being fetched, and what waits when the commit is done is
+// committed together: a mirror that keeps up commits page by page, one that is
+// behind saves the price of commits. What may wait is bounded (window); a crash
+// repeats at most that. No transaction is open while the remote is asked.
 type walk struct {
 	resource string
 	source   Source
 	caller   *caller
 	limit    int            // records a page
 	asking   int            // records to ask for next: less after a page that was too large; the fetcher's own
+	together int64          // pages that may wait for one commit
 	zone     *time.Location // of times in records that name none
 	log      *zap.Logger
 	watch    func(Progress)
@@ -44,27 +48,39 @@ type fetched struct {
 	err   error
 }
 
-// follow hands every page from at to the last one to store, in order.
-func (w *walk) follow(ctx context.Context, at mirror.Checkpoint, store func(context.Context, fetched) error) error {
+// stretch is consecutive pages that commit together, and where the last one leads.
+type stretch struct {
+	batch     *mirror.Batch
+	after     mirror.Checkpoint
+	last      bool   // the round ends with it
+	requestID string // of the last page's call
+	pages     int64
+	notices   int64
+	room      int64 // that it takes of the window
+}
+
+// follow hands all pages from at to the last one to store, in order.
+func (w *walk) follow(ctx context.Context, at mirror.Checkpoint, store func(context.Context, stretch) error) error {
 	fetchCtx, stop := context.WithCancel(ctx)
-	pages := w.pages(fetchCtx, at)
+	window := newWindow(w.together)
+	pages := w.judged(fetchCtx, w.pages(fetchCtx, at, window))
 	defer func() {
 		stop()
-		for range pages { // the fetcher ends before the walk does
+		for range pages { // fetcher and reader end before the walk does
 		}
 	}()
-	var n novelty
 	for f := range pages {
-		switch {
-		case ctx.Err() != nil: // a page that waits is not begun any more
+		s, err := gather(f, pages, window)
+		if ctx.Err() != nil { // pages that wait are not begun any more
 			return context.Cause(ctx)
-		case f.err != nil:
-			return f.err
 		}
-		if err := w.read(&f, &n); err != nil {
-			return err
+		if s.pages > 0 { // what came before a broken page is good
+			if err := store(ctx, s); err != nil {
+				return err
+			}
+			window.leave(s.room)
 		}
-		if err := store(ctx, f); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -74,9 +90,31 @@ func (w *walk) follow(ctx context.Context, at mirror.Checkpoint, store func(cont
 	return nil
 }
 
-// pages fetches one page after the other and closes the channel behind the
-// last one or the first error.
-func (w *walk) pages(ctx context.Context, at mirror.Checkpoint) <-chan fetched {
+// gather takes a page and those that wait behind it, up to an error.
+func gather(f fetched, waiting <-chan fetched, window window) (stretch, error) {
+	var s stretch
+	var batches []*mirror.Batch
+	for more := true; more && f.err == nil; {
+		batches = append(batches, f.batch)
+		s.after, s.last, s.requestID = f.after, !f.page.HasMore, f.page.RequestID
+		s.pages++
+		s.notices += int64(len(f.page.Notices))
+		s.room += window.of(f.page)
+		select {
+		case f, more = <-waiting:
+		default:
+			more = false
+		}
+	}
+	if len(batches) > 0 {
+		s.batch = mirror.Join(batches)
+	}
+	return s, f.err
+}
+
+// pages fetches one page after the other, as far ahead as there is room, and
+// closes the channel behind the last one or the first error.
+func (w *walk) pages(ctx context.Context, at mirror.Checkpoint, window window) <-chan fetched {
 	out := make(chan fetched)
 	go func() {
 		defer close(out)
@@ -86,9 +124,10 @@ func (w *walk) pages(ctx context.Context, at mirror.Checkpoint) <-chan fetched {
 			if err := guard(func() error { f = w.fetch(ctx, at, seen); return nil }); err != nil {
 				f.err = err
 			}
-			select {
-			case out <- f:
-			case <-ctx.Done():
+			if f.err == nil && !window.enter(ctx, f.page) {
+				return // the walk has ended
+			}
+			if !handOn(ctx, out, f) {
 				return
 			}
 			more = f.err == nil && f.page.HasMore
@@ -96,6 +135,40 @@ func (w *walk) pages(ctx context.Context, at mirror.Checkpoint) <-chan fetched {
 		}
 	}()
 	return out
+}
+
+// judged reads the pages' records. It is done here and not while fetching, so
+// that the next page is already on its way, nor while committing, so that the
+// database need not wait for it.
+func (w *walk) judged(ctx context.Context, pages <-chan fetched) <-chan fetched {
+	out := make(chan fetched, windowPages)
+	go func() {
+		defer close(out)
+		defer func() {
+			for range pages { // the fetcher ends first
+			}
+		}()
+		var n novelty
+		for f := range pages {
+			if f.err == nil {
+				f.err = guard(func() error { return w.read(&f, &n) })
+			}
+			if !handOn(ctx, out, f) || f.err != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// handOn gives a page to the next one, and reports false when nobody wants it any more.
+func handOn(ctx context.Context, out chan<- fetched, f fetched) bool {
+	select {
+	case out <- f:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (w *walk) fetch(ctx context.Context, at mirror.Checkpoint, seen trail) fetched {
@@ -120,10 +193,10 @@ func (w *walk) fetch(ctx context.Context, at mirror.Checkpoint, seen trail) fetc
 	return fetched{page: page, after: after, err: err}
 }
 
-// read judges a page's records. It is done here and not while fetching, so that
-// the next page is already on its way.
+// read judges a page's records.
 func (w *walk) read(f *fetched, n *novelty) error {
 	f.batch = mirror.NewBatch(f.page.Records, w.zone)
+	f.batch.RequestID = f.page.RequestID
 	f.page.Records = nil // the batch owns what is needed of them
 	if !f.page.HasMore {
 		return nil // no circle ends here, and a tick without changes needs no filter
@@ -136,15 +209,15 @@ func (w *walk) read(f *fetched, n *novelty) error {
 	return nil
 }
 
-// count notes a page that is committed.
-func (w *walk) count(f fetched, c mirror.Counts, took time.Duration) {
-	w.run.Pages++
-	w.run.RequestID = f.page.RequestID
-	w.run.Notices += int64(len(f.page.Notices))
+// count notes pages that are committed.
+func (w *walk) count(s stretch, c mirror.Counts, took time.Duration) {
+	w.run.Pages += s.pages
+	w.run.RequestID = s.requestID
+	w.run.Notices += s.notices
 	w.run.Counts = w.run.Counts.Add(c)
-	w.log.Debug("page committed",
-		zap.Int64("page", w.run.Pages), zap.Int64("received", c.Received), zap.Int64("stored", c.Stored()),
-		zap.String("request_id", f.page.RequestID), zap.Duration("took", took))
+	w.log.Debug("committed",
+		zap.Int64("pages", s.pages), zap.Int64("of_run", w.run.Pages), zap.Int64("received", c.Received), zap.Int64("stored", c.Stored()),
+		zap.String("request_id", s.requestID), zap.Duration("took", took))
 	if w.watch != nil {
 		w.watch(Progress{Resource: w.resource, Pages: w.run.Pages, Records: w.run.Counts.Received, Took: took})
 	}

@@ -41,7 +41,10 @@ type world struct {
 	client *remote.Client
 	log    *zap.Logger
 	limit  int
-	wait   time.Duration // for a lease
+	// together is how many pages a commit may hold; 0: one, so that a test knows
+	// what is committed when the next page is asked for.
+	together int
+	wait     time.Duration // for a lease
 	// maxBytes bounds an answer; 0: the client's own bound.
 	maxBytes int64
 	timeout  time.Duration // of a call; 0: ten seconds
@@ -208,8 +211,10 @@ func (w *world) task(ctx context.Context, task func(*sync.Engine, context.Contex
 }
 
 func (w *world) engine() *sync.Engine {
-	return sync.NewEngine(w.client, w.mirror, sync.Options{
+	e := sync.NewEngine(w.client, w.mirror, sync.Options{
 		TimeZone: time.UTC, Limit: w.limit, Wait: w.wait, MaxDeleteRatio: 0.3, Clean: func(s string) string { return s }, Logger: w.log, Watch: w.watch,
 		Holder: w.holder,
 	})
+	sync.Together(e, max(w.together, 1))
+	return e
 }

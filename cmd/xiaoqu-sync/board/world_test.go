@@ -76,7 +76,7 @@ func (w world) synced(t testing.TB, resource string, rs []json.RawMessage) mirro
 		t.Fatal(err)
 	}
 	cutoff := time.Now().Add(-2 * time.Minute)
-	s := mirror.Step{Before: before, After: before, Batch: mirror.NewBatch(rs, time.UTC), RequestID: "r_1", Last: true}
+	s := mirror.Step{Before: before, After: before, Batch: mirror.NewBatch(rs, time.UTC), Last: true}
 	s.After.SyncToken, s.After.DataCutoffAt = "token-1", &cutoff
 	at, _, err := w.Commit(t.Context(), s)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w world) holdBack(t testing.TB, resource string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := mirror.StageStep{Before: pass, After: pass.At, Batch: mirror.NewBatch(records(0, 60), time.UTC), RequestID: "r_2", Last: true}
+	step := mirror.StageStep{Before: pass, After: pass.At, Batch: mirror.NewBatch(records(0, 60), time.UTC), Last: true}
 	step.After.SyncToken = "token-2"
 	if pass, _, err = w.Stage(t.Context(), step); err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func (r *Recorder) makeRuns(factory promauto.Factory) {
 	r.runSeconds = factory.NewHistogramVec(histogram("run_duration_seconds", "How long runs took.",
 		.1, .3, 1, 3, 10, 30, 60, 300, 900, 3600, 10800), resource)
 	r.pages = factory.NewCounterVec(counter("pages_total", "Pages committed, counted when their run ends."), resource)
-	r.pageSeconds = factory.NewHistogramVec(histogram("page_duration_seconds", "How long a page took to commit, with all tries; counted at once.",
+	r.pageSeconds = factory.NewHistogramVec(histogram("page_duration_seconds", "How long a commit took, of one page or of those that had waited, with all tries; counted at once.",
 		.005, .01, .025, .05, .1, .25, .5, 1, 5, 30), resource)
 	r.received = factory.NewCounterVec(counter("records_received_total", "Records that the remote sent, counted when their run ends."), resource)
 	r.rows = factory.NewCounterVec(counter("rows_total", "What became of records; staged ones count again when a rebuild is merged."), []string{"resource", "outcome"})
