@@ -60,6 +60,11 @@ func measureApply(ctx context.Context, b *bench) error {
 		figures.Of(groupApply, "changed rows", "rows/s", rates(rows, update)...),
 		figures.Of(groupApply, "unchanged rows", "rows/s", rates(rows, same)...),
 	)
+	for i, what := range []string{"raw COPY", "one upsert a row", "new", "changed", "unchanged"} {
+		b.report.Add(
+			figures.Of(groupApply, "CPU of PostgreSQL, "+what, "µs/row", each(ms[i].server, 1e6/float64(rows))...),
+			figures.Of(groupApply, "CPU of the worker, "+what, "µs/row", each(ms[i].worker, 1e6/float64(rows))...))
+	}
 	for i, what := range []string{"new", "changed", "unchanged"} {
 		f := figures.Of(groupApply, "WAL a row, "+what, "B", float64(wal[i])/float64(rows))
 		if what == "unchanged" {
