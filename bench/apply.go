@@ -30,10 +30,10 @@ func measureApply(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.sql.Exec(ctx, "create table if not exists public.raw (like xiaoqu.contracts including all)"); err != nil {
+	if _, err := b.sql.Exec(ctx, "create table public.raw (like xiaoqu.contracts including all); create sequence public.raw_seq"); err != nil {
 		return err
 	}
-	defer func() { _, _ = b.sql.Exec(ctx, "drop table public.raw") }()
+	defer func() { _, _ = b.sql.Exec(ctx, "drop table public.raw; drop sequence public.raw_seq") }()
 	var wal [3]int64
 	ms, err := b.turns(ctx, b.rounds,
 		contender{before: b.truncateRaw, do: func(ctx context.Context) error { return b.copyRaw(ctx, raw) }},
@@ -118,11 +118,12 @@ func (b *bench) copyRaw(ctx context.Context, rows []byte) error {
 // page's in one batch and one transaction, into the same table shape.
 func (b *bench) obvious(ctx context.Context, pages *rendered) error {
 	const upsert = `insert into public.raw (id, record, modify_time, version, synced_at, change_seq, content_hash)
-		values ($1, $2, $3, $4, now(), 0, '')
-		on conflict (id) do update set record = excluded.record, modify_time = excluded.modify_time, version = excluded.version, synced_at = now()`
-	for _, page := range pages.pages {
+		values ($1, $2, $3, $4, now(), nextval('public.raw_seq'), '')
+		on conflict (id) do update set record = excluded.record, modify_time = excluded.modify_time, version = excluded.version,
+			synced_at = now(), change_seq = excluded.change_seq`
+	for n := range pages.count {
 		batch := &pgx.Batch{}
-		for _, raw := range page {
+		for _, raw := range pages.page(n) {
 			var r struct {
 				ID         json.Number
 				ModifyTime time.Time   `json:"modify_time"`

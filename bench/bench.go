@@ -38,6 +38,7 @@ type bench struct {
 	url    string
 	sql    *pgx.Conn // for looking and for emptying
 	mirror *mirror.Mirror
+	watch  func(sync.Progress) // of the engines, nil for none
 }
 
 func (b *bench) open(ctx context.Context) error {
@@ -103,7 +104,7 @@ func (b *bench) empty(ctx context.Context) error {
 func (b *bench) engine(source sync.Source) *sync.Engine {
 	return sync.NewEngine(source, b.mirror, sync.Options{
 		TimeZone: time.UTC, Limit: pageSize, MaxDeleteRatio: 1, Logger: zap.NewNop(),
-		Clean: func(s string) string { return s }, Holder: mirror.Holder{Host: "bench", PID: os.Getpid()},
+		Clean: func(s string) string { return s }, Holder: mirror.Holder{Host: "bench", PID: os.Getpid()}, Watch: b.watch,
 	})
 }
 

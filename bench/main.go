@@ -79,6 +79,8 @@ func groups() []group {
 	return []group{
 		{"drain", measureDrain},
 		{"apply", measureApply},
+		{"rebuild", measureRebuild},
+		{"cost", measureCost},
 		{"peer", measurePeer},
 	}
 }

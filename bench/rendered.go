@@ -11,21 +11,51 @@ import (
 
 // rendered is a remote without a network: pages that were made beforehand, given
 // again and again. It is a sync.Source.
-type rendered struct{ pages [][]json.RawMessage }
+type rendered struct {
+	count int
+	page  func(n int) []json.RawMessage
+	// expired refuses every sync token, so that a sync becomes a rebuild.
+	expired bool
+}
 
 // made makes so many contracts of about 700 bytes; another version of the same
 // ones differs in one field.
 func made(rows, version int) *rendered {
-	r := &rendered{}
-	for from := 0; from < rows; from += pageSize {
-		page := make([]json.RawMessage, min(pageSize, rows-from))
-		for i := range page {
-			page[i] = contract(from+i, version)
-		}
-		r.pages = append(r.pages, page)
+	r := madeOnDemand(rows, 0)
+	pages := make([][]json.RawMessage, r.count)
+	for n := range pages {
+		pages[n] = contracts(n, rows, func(int) int { return version })
+	}
+	r.page = func(n int) []json.RawMessage { return pages[n] }
+	return r
+}
+
+// madeOnDemand is for as many rows as memory would not hold: making them costs a
+// microsecond a row. So many percent of them, spread evenly, differ from those of
+// 0 percent, and from those of the call before.
+func madeOnDemand(rows, percent int) *rendered {
+	r := &rendered{count: (rows + pageSize - 1) / pageSize}
+	r.page = func(n int) []json.RawMessage {
+		return contracts(n, rows, func(i int) int {
+			if i%100 < percent {
+				return 1 + percent
+			}
+			return 1
+		})
 	}
 	return r
 }
+
+func contracts(page, rows int, version func(i int) int) []json.RawMessage {
+	from := page * pageSize
+	records := make([]json.RawMessage, min(pageSize, rows-from))
+	for i := range records {
+		records[i] = contract(from+i, version(from+i))
+	}
+	return records
+}
+
+func idOf(n int) string { return strconv.Itoa(1852000000000000007 + n*4194307) }
 
 func contract(n, version int) json.RawMessage {
 	return fmt.Appendf(nil, `{"id":%d,"contract_no":"XQ-HT-202604-%06d","property_id":%d,"signer_id":%d,"customer":"欧阳建国","customer_mobile":"138%08d",`+
@@ -52,6 +82,9 @@ func (r *rendered) Tools(context.Context) ([]string, error) {
 // Changes gives the next page, whatever token the round began with. The records
 // are shared: who reads them does not write into them.
 func (r *rendered) Changes(_ context.Context, q remote.Query) (*remote.Page, error) {
+	if r.expired && q.SyncToken != "" {
+		return nil, &remote.Error{Code: remote.CursorExpired}
+	}
 	at := 0
 	if q.Cursor != "" {
 		var err error
@@ -59,11 +92,11 @@ func (r *rendered) Changes(_ context.Context, q remote.Query) (*remote.Page, err
 			return nil, err
 		}
 	}
-	p := &remote.Page{Records: r.pages[at], SnapshotID: "s"}
+	p := &remote.Page{Records: r.page(at), SnapshotID: "s"}
 	for _, record := range p.Records {
 		p.Bytes += int64(len(record))
 	}
-	if p.HasMore = at+1 < len(r.pages); p.HasMore {
+	if p.HasMore = at+1 < r.count; p.HasMore {
 		p.NextCursor = strconv.Itoa(at + 1)
 	} else {
 		p.NextSyncToken = "t"
