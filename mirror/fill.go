@@ -23,6 +23,10 @@ select f.epoch, f.base, (extract(epoch from now()) * 1000000)::bigint, (select c
 
 const fillStateColumns = 4
 
+// oneOfEach writes nothing and fails where no key keeps an id from being there
+// twice: COPY would not notice.
+const oneOfEach = `insert into {table} (id) select '' where false on conflict (id) do nothing`
+
 const copyRows = `
 copy {table} (id, record, modify_time, deleted_at, version, snapshot_id, synced_at, change_seq, content_hash, delete_reason)
 from stdin (format binary)`
@@ -47,6 +51,7 @@ func (m *Mirror) fill(ctx context.Context, conn *pgx.Conn, step Step, p *Batch) 
 	b.add("begin")
 	b.add(m.layout.Render(fillState), append(fenceArguments(step, m.channel()),
 		argument{pgtype.Int8OID, c.Inserted}, argument{pgtype.Int8OID, c.Deleted})...)
+	b.add(m.layout.RenderResource(oneOfEach, after.Resource))
 	if len(p.notes) > 0 {
 		b.add(m.layout.Render(writeNotes), noteArguments(step, p)...)
 	}

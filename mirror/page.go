@@ -111,6 +111,11 @@ func Join(pages []*Batch) *Batch {
 		return pages[0]
 	}
 	b := &Batch{RequestID: pages[len(pages)-1].RequestID}
+	size := 0
+	for _, p := range pages {
+		size += len(p.rows)
+	}
+	b.rows = make([]row, 0, size)
 	for _, p := range pages {
 		b.pages += p.pages
 		b.received += p.received
