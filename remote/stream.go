@@ -34,24 +34,38 @@ func (e *events) split(text []byte) []byte {
 			return text[1:]
 		}
 	}
-	end := bytes.IndexAny(text, "\r\n")
+	end := lineEnd(text)
 	if end < 0 {
 		e.line = append(e.line, text...)
 		return nil
 	}
-	line := text[:end]
-	if len(e.line) > 0 {
+	line, kept := text[:end], len(e.line) > 0
+	if kept {
 		e.line = append(e.line, line...)
 		line = e.line
 	}
 	e.lf = text[end] == '\r'
-	e.field(line)
+	e.field(line, kept)
 	e.line = e.line[:0]
 	return text[end+1:]
 }
 
-// field takes one line of an event; a blank one ends it.
-func (e *events) field(line []byte) {
+// lineEnd is where the first line of text ends, -1 when it does not. To look for
+// one byte at a time is many times as fast as to look for either.
+func lineEnd(text []byte) int {
+	end := bytes.IndexByte(text, '\n')
+	if end < 0 {
+		return bytes.IndexByte(text, '\r')
+	}
+	if cr := bytes.IndexByte(text[:end], '\r'); cr >= 0 {
+		return cr
+	}
+	return end
+}
+
+// field takes one line of an event; a blank one ends it. A line that was kept,
+// e.line, may become the data without a copy: a page is one such line.
+func (e *events) field(line []byte, kept bool) {
 	if len(line) == 0 {
 		e.end()
 		return
@@ -60,10 +74,14 @@ func (e *events) field(line []byte) {
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "data":
-		if e.hasData {
-			e.data = append(e.data, '\n')
+		switch {
+		case e.hasData:
+			e.data = append(append(e.data, '\n'), value...)
+		case kept:
+			e.data, e.line = value, nil
+		default:
+			e.data = append(e.data, value...)
 		}
-		e.data = append(e.data, value...)
 		e.hasData = true
 	case "event", "id", "retry":
 		e.fields = append(append(append(e.fields, name...), ": "...), value...)
@@ -81,7 +99,7 @@ func (e *events) end() {
 // finish ends an event that no blank line ended: servers do that at the end of a stream.
 func (e *events) finish() {
 	if len(e.line) > 0 {
-		e.field(e.line)
+		e.field(e.line, true)
 		e.line = nil
 	}
 	e.end()
