@@ -4,10 +4,10 @@ TOOLS := $(CURDIR)/.tools
 LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt vet lint rooms test pooled race conformance bench demo build vaultdev package
+.PHONY: help check fmt vet lint rooms test pooled race conformance bench bench-check bench-go peer demo build vaultdev package
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 check: fmt vet lint rooms ## all that needs no database: fmt, vet, lint, rooms
 
@@ -38,8 +38,17 @@ race: ## all tests under the race detector
 conformance: ## the MCP authors' own suite against client and simulator (needs npm)
 	.ci/conformance
 
-bench: ## all benchmarks
+bench: peer ## how fast it is, against what: tables and plot into docs/performance.md (15 minutes)
+	go run ./bench -json artefacts/bench.json -page docs/performance.md -svg docs/performance.svg
+
+bench-check: peer ## fails when a ratio is a fifth worse than in bench/baseline.json (8 minutes)
+	go run ./bench -only drain,apply,cost,peer -rows 100000 -check bench/baseline.json
+
+bench-go: ## the benchmarks beside the tests
 	go test -run '^$$' -bench . -benchmem ./...
+
+peer: # the modules of the script of comparison, where there is npm
+	if command -v npm >/dev/null; then npm ci --silent --no-audit --no-fund --prefix bench/peer; fi
 
 demo: ## see it work: simulator, PostgreSQL, two syncs
 	go run ./cmd/demo

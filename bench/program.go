@@ -94,7 +94,7 @@ func (p program) rest(ctx context.Context, quick bool) (share float64, err error
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return 0, err
 	}
-	<-ended // by our signal, with its own exit code
+	_ = <-ended // by our signal, with its own exit code
 	return used.Seconds() / look.Seconds(), nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
+const groupRebuild = "rebuild after an expired cursor"
+
 // measureRebuild tells what a full pass costs, and what readers notice of it: they
 // read by key all the time.
 func measureRebuild(ctx context.Context, b *bench) error {
@@ -22,6 +24,7 @@ func measureRebuild(ctx context.Context, b *bench) error {
 	if err := b.bring(ctx, madeOnDemand(b.rows, 0), resources(1)); err != nil {
 		return err
 	}
+	b.report.Add(figures.Of(groupRebuild, "rows of the mirror", "", float64(b.rows)))
 	for _, percent := range []int{0, 1, 100} {
 		b.say("rebuild: %d %% different", percent)
 		if err := b.rebuildOnce(ctx, percent); err != nil {
@@ -57,16 +60,15 @@ func (b *bench) rebuildOnce(ctx context.Context, percent int) error {
 	if err := errors.Join(err, afterErr, stop(), out.Err); err != nil {
 		return err
 	}
-	group := fmt.Sprintf("rebuild of %d rows", b.rows)
 	what := fmt.Sprintf("%d %% different: ", percent)
 	rows := float64(b.rows)
 	b.report.Add(
-		figures.Of(group, what+"staging", "rows/s", rows/staging.Seconds()),
-		figures.Of(group, what+"merge", "s", merge.Seconds()),
-		figures.Of(group, what+"merge against staging", figures.Ratio, merge.Seconds()/staging.Seconds()).Toward(figures.Lower, 0),
-		figures.Of(group, what+"WAL of staging", "B/row", float64(middle-before)/rows),
-		figures.Of(group, what+"WAL of the merge", "B/row", float64(after-middle)/rows),
-		figures.Of(group, what+"longest read by key", "ms", slowest().Seconds()*1000),
+		figures.Of(groupRebuild, what+"staging", "rows/s", rows/staging.Seconds()),
+		figures.Of(groupRebuild, what+"merge", "s", merge.Seconds()),
+		figures.Of(groupRebuild, what+"merge against staging", figures.Ratio, merge.Seconds()/staging.Seconds()).Toward(figures.Lower, 0),
+		figures.Of(groupRebuild, what+"WAL of staging", "B/row", float64(middle-before)/rows),
+		figures.Of(groupRebuild, what+"WAL of the merge", "B/row", float64(after-middle)/rows),
+		figures.Of(groupRebuild, what+"longest read by key", "ms", slowest().Seconds()*1000),
 	)
 	return nil
 }
