@@ -94,7 +94,9 @@ func (p program) rest(ctx context.Context, quick bool) (share float64, err error
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return 0, err
 	}
-	_ = <-ended // by our signal, with its own exit code
+	if err := <-ended; cmd.ProcessState == nil { // its exit code is our signal's
+		return 0, err
+	}
 	return used.Seconds() / look.Seconds(), nil
 }
 
