@@ -7,6 +7,7 @@
 //	go run ./bench -only drain,apply    some groups
 //	go run ./bench -json out.json -page docs/performance.md -svg docs/performance.svg
 //	go run ./bench -check bench/baseline.json
+//	go run ./bench -from out.json -check bench/baseline.json
 //
 // The simulated remote runs in a process of its own, so that the CPU counted here
 // is the worker's alone. The database is a throw-away one that keeps what it

@@ -62,14 +62,18 @@ func (b *bench) serverCPU() time.Duration {
 		return 0
 	}
 	pid, _, _ := strings.Cut(string(text), "\n")
-	total := processCPU(pid, true)
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range stats {
-		if f := statFields(name); len(f) > 1 && f[1] == pid {
-			total += processCPU(filepath.Base(filepath.Dir(name)), false)
+	for {
+		own, children := processCPU(pid, true), time.Duration(0)
+		stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, name := range stats {
+			if f := statFields(name); len(f) > 1 && f[1] == pid {
+				children += processCPU(filepath.Base(filepath.Dir(name)), false)
+			}
+		}
+		if processCPU(pid, true) == own { // no child was buried meanwhile: it would count twice or not at all
+			return own + children
 		}
 	}
-	return total
 }
 
 // processCPU is a process's user and system time, and its dead children's.

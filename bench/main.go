@@ -37,6 +37,7 @@ type options struct {
 	rows   int
 	rounds int
 	quick  bool
+	from   string
 	json   string
 	check  string
 	page   string
@@ -51,23 +52,44 @@ func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writ
 	if err != nil {
 		return err
 	}
+	report, err := obtain(ctx, o, progress)
+	if err != nil {
+		return err
+	}
+	if err := report.Text(out); err != nil {
+		return err
+	}
+	return publish(report, o, out)
+}
+
+// obtain measures, or reads what was measured before.
+func obtain(ctx context.Context, o options, progress io.Writer) (figures.Report, error) {
+	if o.from != "" {
+		return fromFile(o.from)
+	}
 	b := &bench{options: o, progress: progress, began: time.Now()}
 	defer b.close()
 	if err := b.open(ctx); err != nil {
-		return err
+		return figures.Report{}, err
 	}
 	for _, g := range groups() {
 		if !slices.Contains(strings.Split(o.only, ","), g.name) {
 			continue
 		}
 		if err := g.run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", g.name, err)
+			return figures.Report{}, fmt.Errorf("%s: %w", g.name, err)
 		}
 	}
-	if err := b.report.Text(out); err != nil {
-		return err
+	return b.report, nil
+}
+
+func fromFile(name string) (figures.Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return figures.Report{}, err
 	}
-	return publish(b.report, o, out)
+	defer func() { _ = f.Close() }()
+	return figures.Read(f)
 }
 
 // group is one table of the report.
@@ -98,6 +120,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags.IntVar(&o.rows, "rows", 1_000_000, "rows of the largest table")
 	flags.IntVar(&o.rounds, "rounds", 5, "turns that each median is made of")
 	flags.BoolVar(&o.quick, "quick", false, "small and few: to see that it works, not to believe")
+	flags.StringVar(&o.from, "from", "", "measure nothing: take the figures of this file")
 	flags.StringVar(&o.json, "json", "", "write the figures to this file as well")
 	flags.StringVar(&o.check, "check", "", "compare the ratios with this file's and fail when one is worse by more than a fifth")
 	flags.StringVar(&o.page, "page", "", "put the tables into this page, between its marks")
@@ -174,12 +197,7 @@ func intoPage(name string, r figures.Report) error {
 // check fails when a ratio is worse than the baseline allows. One that was not
 // measured is told, not failed: the groups may have been chosen.
 func check(name string, r figures.Report, out io.Writer) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	baseline, err := figures.Read(f)
+	baseline, err := fromFile(name)
 	if err != nil {
 		return err
 	}
