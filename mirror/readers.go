@@ -43,6 +43,19 @@ func (m *Mirror) Views(ctx context.Context, resource string, d views.Definition,
 	return changed, fail(op, err)
 }
 
+const readDeclared = `
+select exists (select from {sync}.views where resource = $1::text
+               and not (definition->'columns' in ('[]', 'null') and definition->'masked' in ('[]', 'null')))`
+
+// Declared reports whether the resource's views were made with typed columns or
+// masked paths. KindSchema: there are no tables yet.
+func (m *Mirror) Declared(ctx context.Context, resource string) (declared bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	err = m.pool.QueryRow(ctx, m.layout.Render(readDeclared), resource).Scan(&declared)
+	return declared, fail("views of "+resource, err)
+}
+
 // Indexes builds the indexes that the definition asks for, and removes those of an
 // earlier one, while readers and syncs go on.
 func (m *Mirror) Indexes(ctx context.Context, resource string, d views.Definition) error {

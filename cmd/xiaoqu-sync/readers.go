@@ -32,7 +32,11 @@ func (a *app) definition(resource string) views.Definition {
 // configuration. It returns whose views were made, or in a dry run would be.
 func (a *app) readers(ctx context.Context, dryRun bool) (made []string, err error) {
 	made = []string{}
-	for _, r := range a.config.Names() {
+	names, err := a.spokenOf(ctx)
+	if err != nil {
+		return made, err
+	}
+	for _, r := range names {
 		changed, err := a.mirror.Views(ctx, r, a.definition(r), dryRun)
 		var e *mirror.Error
 		if dryRun && errors.As(err, &e) && e.Kind == mirror.KindSchema {
@@ -45,7 +49,7 @@ func (a *app) readers(ctx context.Context, dryRun bool) (made []string, err erro
 			made = append(made, r)
 		}
 	}
-	for _, r := range a.config.Names() {
+	for _, r := range names {
 		if dryRun {
 			break
 		}
@@ -54,6 +58,34 @@ func (a *app) readers(ctx context.Context, dryRun bool) (made []string, err erro
 		}
 	}
 	return made, nil
+}
+
+// spokenOf are the resources whose views the configuration speaks of. A run without
+// a file says nothing of columns and masks: views that have some stay as they are, for
+// readers and their rights hang on them.
+func (a *app) spokenOf(ctx context.Context) ([]string, error) {
+	names := a.config.Names()
+	if a.program.configPath != "" {
+		return names, nil
+	}
+	var spoken, kept []string
+	for _, r := range names {
+		declared, err := a.mirror.Declared(ctx, r)
+		switch {
+		case isSchema(err): // a dry run before the first migration
+			spoken = append(spoken, r)
+		case err != nil:
+			return nil, err
+		case declared:
+			kept = append(kept, r)
+		default:
+			spoken = append(spoken, r)
+		}
+	}
+	if len(kept) > 0 {
+		a.log.Warn("no configuration file was given (--config): the readers' views keep their typed columns and masks", zap.Strings("resources", kept))
+	}
+	return spoken, nil
 }
 
 // offerViews is readers for a verb that can do without: what readers see beside

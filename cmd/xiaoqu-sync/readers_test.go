@@ -65,6 +65,28 @@ func TestAColumnThatADependentViewNeedsIsNotTakenAway(t *testing.T) {
 	c.equal(t, "contracts")
 }
 
+func TestARunWithoutAFileKeepsColumnsAndMasks(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Seed(2, 2, 2)
+	file := c.configured(t, "resources: {users: {columns: {name: {path: $.name, type: text, index: true}}, masked: [$.mobile]}}")
+	c.must(t, "migrate", "--config", file, "--masked", "--grant-reader", "pg_monitor")
+	for _, args := range [][]string{{"sync"}, {"migrate"}, {"migrate", "--dry-run"}} {
+		if r := c.must(t, args...); !strings.Contains(r.err, "--config") {
+			t.Errorf("%v says nothing:\n%s", args, r.err)
+		}
+		const look = `select (select count(name) from xiaoqu.users_live), has_table_privilege('pg_monitor', 'xiaoqu.users_masked', 'select'),
+			(select count(*) from pg_indexes where schemaname = 'xiaoqu' and tablename = 'users')`
+		if rows := c.read(t, look); rows[0][0] != "2" || rows[0][1] != "t" || rows[0][2] != "3" {
+			t.Errorf("after %v: names, grant, indexes: %v", args, rows[0])
+		}
+	}
+	// A file that names neither is another matter.
+	c.must(t, "sync", "--config", c.configured(t, "resources: {users: {}}"))
+	if rows := c.read(t, "select to_regclass('xiaoqu.users_masked') is null"); rows[0][0] != "t" {
+		t.Error("the masked view outlives a file without masks")
+	}
+}
+
 func TestColumnsThatAreWrongAreNamedWithTheirPlace(t *testing.T) {
 	c := newCLI(t)
 	file := c.configured(t, "resources:\n  contracts:\n    columns:\n      amount: {path: fee.amount, type: numeric}\n      id: {path: $.id, type: text}\n    masked: [mobile, $.id]\n")

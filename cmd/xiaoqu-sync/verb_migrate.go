@@ -76,7 +76,7 @@ func (a *app) maskedResources(f migrateFlags) ([]string, error) {
 	case f.reader == "":
 		return nil, usageError{errors.New("--masked goes with --grant-reader ROLE")}
 	case len(masked) == 0:
-		return nil, usageError{errors.New("no resource has masked paths in the configuration (resources.NAME.masked)")}
+		return nil, usageError{errors.New("no resource has masked paths in the configuration (resources.NAME.masked); is its file given with --config?")}
 	}
 	return masked, nil
 }
