@@ -50,11 +50,9 @@ func mirrored(cfg *config.Config) []agent.Resource {
 }
 
 // openAgents makes the catalogue at work, without a door yet. A worker is made only
-// when something that writes is allowed: it needs the remote and its key.
+// when something that writes is allowed: it needs the remote and its key. The tables
+// must be there.
 func (a *app) openAgents(ctx context.Context) (*agents, error) {
-	if err := a.prepare(ctx, a.config.Names()); err != nil {
-		return nil, err
-	}
 	s, err := a.openStore(ctx)
 	if err != nil {
 		return nil, err

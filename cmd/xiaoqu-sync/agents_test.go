@@ -183,6 +183,45 @@ func TestAgentCheckSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestVerbsForAgentsLeaveTheReadersViews(t *testing.T) {
+	c := withAgents(t)
+	plain := c.configured(t, "resources: {users: {}}")
+	for _, args := range [][]string{
+		{"agent", "token", "list"},
+		{"agent", "token", "add", "someone"},
+		{"agent", "relay", "bind-code", "li.si"},
+		{"agent", "call", "mirror.status"},
+	} {
+		c.must(t, append(args, "--config", plain)...)
+		if rows := c.read(t, "select count(name), to_regclass('xiaoqu.users_masked') is not null from xiaoqu.users_live"); rows[0][0] != "150" || rows[0][1] != "t" {
+			t.Errorf("after %v: %v", args, rows)
+		}
+	}
+}
+
+func TestAgentCheckMakesNoTables(t *testing.T) {
+	c := newCLI(t)
+	if r := c.run(t, "agent", "check"); r.exit == 0 {
+		t.Errorf("exit %d\n%s", r.exit, r.out)
+	}
+	if rows := c.read(t, "select to_regnamespace('xiaoqu') is null"); rows[0][0] != "t" {
+		t.Error("there is a schema now")
+	}
+}
+
+func TestAgentCheckNamesResourcesWithoutAMaskedView(t *testing.T) {
+	c := withAgents(t)
+	text, err := os.ReadFile(c.lookup("XIAOQU_CONFIG_FOR_TEST"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.set("XIAOQU_CONFIG_FOR_TEST", c.configured(t, strings.Replace(string(text), "masked: false", "masked: true", 1)))
+	r := c.agent(t, "check")
+	if r.exit != exitUsage || !strings.Contains(r.out, "resources.properties.masked") || strings.Contains(r.out, "resources.users.masked") {
+		t.Errorf("exit %d\n%s", r.exit, r.out)
+	}
+}
+
 func TestManifestsHoldTheirRules(t *testing.T) {
 	c := withAgents(t, agent.Writing()...)
 	for _, door := range []string{config.DoorXiaoya, config.DoorRelay, "openapi"} {

@@ -128,17 +128,22 @@ func (a *app) listKeys() map[string]string {
 	return keys
 }
 
-// prepare makes sure that the resources' tables are there and fit.
+// prepare makes sure that the resources' tables are there and fit, and that the
+// readers' views are those of the configuration.
 func (a *app) prepare(ctx context.Context, resources []string) error {
-	var err error
-	if a.config.Database.AutoMigrate {
-		_, err = a.mirror.Migrate(ctx, a.config.Names(), false)
-	} else {
-		err = a.mirror.Ready(ctx, resources)
-	}
+	err := a.tables(ctx, resources)
 	if err == nil {
 		a.offerViews(ctx)
 	}
+	return err
+}
+
+// tables is prepare for verbs that leave the readers' views to the worker.
+func (a *app) tables(ctx context.Context, resources []string) error {
+	if !a.config.Database.AutoMigrate {
+		return a.mirror.Ready(ctx, resources)
+	}
+	_, err := a.mirror.Migrate(ctx, a.config.Names(), false)
 	return err
 }
 

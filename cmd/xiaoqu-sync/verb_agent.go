@@ -50,6 +50,9 @@ that is being worked on goes back, and the next process does it.`,
 // withAgents runs a verb on the catalogue at work.
 func (p *program) withAgents(f func(ctx context.Context, g *agents, args []string) (answer, error)) func(*cobra.Command, []string) error {
 	return p.localVerb(func(ctx context.Context, a *app, args []string) (answer, error) {
+		if err := a.tables(ctx, a.config.Names()); err != nil {
+			return nil, err
+		}
 		g, err := a.openAgents(ctx)
 		if err != nil {
 			return nil, err

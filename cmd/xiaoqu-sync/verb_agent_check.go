@@ -109,19 +109,35 @@ func (a *app) checkAgents(ctx context.Context, reviewed, manifest string) (answe
 
 // checkReader opens what serve opens, and reads with the reader's role.
 func (a *app) checkReader(ctx context.Context, c *checkAnswer) {
+	err := a.mirror.Ready(ctx, a.config.Names()) // a check makes no tables
+	if !c.add("database", "the tables are there", err) {
+		c.skip("secrets")
+		c.skip("reader's role")
+		return
+	}
 	g, err := a.openAgents(ctx)
-	if !c.add("secrets and database", "present", err) {
+	if !c.add("secrets", "present", err) {
 		c.skip("reader's role")
 		return
 	}
 	defer g.close()
 	for _, name := range a.config.Names() {
-		_, err := g.store.Search(ctx, agent.Query{Resource: name, Limit: 1})
-		if err != nil {
-			err = agentError{a.told(err)}
-		}
-		c.add("reader's role: "+name, "can read", err)
+		c.add("reader's role: "+name, "can read", a.readable(ctx, g, name))
 	}
+}
+
+// readable reads one record as agents would.
+func (a *app) readable(ctx context.Context, g *agents, name string) error {
+	if a.config.Agents.Masked && len(a.config.Resources[name].Masked) == 0 {
+		return config.Problems{{
+			Field: "resources." + name + ".masked", Message: "names no path, so there is no masked view for agents to read",
+			Hint: "name what agents must not see, then migrate --grant-reader ROLE --masked; or set agents.masked to false",
+		}}
+	}
+	if _, err := g.store.Search(ctx, agent.Query{Resource: name, Limit: 1}); err != nil {
+		return agentError{a.told(err)}
+	}
+	return nil
 }
 
 func (a *app) checkXiaoya(c *checkAnswer, reviewed string) error {

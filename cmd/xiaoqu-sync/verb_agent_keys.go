@@ -109,7 +109,7 @@ pastes it at Relay; from then on their orders come with USER as supplier_user_re
 // withStore runs a verb on what agents keep in PostgreSQL.
 func (p *program) withStore(f func(context.Context, *app, *store.Store, []string) (answer, error)) func(*cobra.Command, []string) error {
 	return p.localVerb(func(ctx context.Context, a *app, args []string) (answer, error) {
-		if err := a.prepare(ctx, a.config.Names()); err != nil {
+		if err := a.tables(ctx, a.config.Names()); err != nil {
 			return nil, err
 		}
 		s, err := a.openStore(ctx)
