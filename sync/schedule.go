@@ -2,7 +2,6 @@ package sync
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 func CheckSchedule(text string) error {
 	s, err := parseSchedule(text, time.UTC)
 	if err != nil {
-		return fmt.Errorf("not a schedule: %w", err)
+		return err
 	}
 	if s.Next(time.Now()).IsZero() {
 		return errors.New("this schedule has no next time")

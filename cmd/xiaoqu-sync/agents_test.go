@@ -178,8 +178,9 @@ func TestAgentCheckSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", r.exit, r.out, r.err)
 	}
 	c.set(config.RelaySecretVariable, "")
-	if r := c.agent(t, "check"); r.exit != exitUsage || !strings.Contains(r.out, config.RelaySecretVariable) {
-		t.Errorf("without a secret: exit %d\n%s", r.exit, r.out)
+	c.set(config.XiaoyaCredentialVariable, "")
+	if r := c.agent(t, "check"); r.exit != exitUsage || !strings.Contains(r.out, config.RelaySecretVariable) || !strings.Contains(r.out, "opened); agents.relay") {
+		t.Errorf("without two secrets: exit %d\n%s", r.exit, r.out)
 	}
 }
 

@@ -129,7 +129,7 @@ func ofTask(f *failure, err error) bool {
 		f.suggestions = []string{"make the dry run again: the mirror has changed since"}
 	case sync.NotApplicable(err):
 		f.exit, f.code = exitUsage, "NOT_APPLICABLE"
-		f.suggestions = []string{"xiaoqu-sync status"}
+		f.suggestions = []string{insteadOf(err)}
 	case errors.As(err, &lease):
 		f.exit, f.code, f.retryable = exitBackend, "BUSY", true
 		f.suggestions = []string{"wait for the other run to end"}
@@ -140,6 +140,22 @@ func ofTask(f *failure, err error) bool {
 		return false
 	}
 	return true
+}
+
+// insteadOf is what can be done where a request does not fit what is there.
+func insteadOf(err error) string {
+	switch {
+	case errors.Is(err, sync.ErrNothingPlanned):
+		return "make one: xiaoqu-sync rebuild RESOURCE --dry-run"
+	case errors.Is(err, sync.ErrNothingHeld):
+		return "xiaoqu-sync status says what is held; to read everything again: xiaoqu-sync rebuild RESOURCE"
+	case errors.Is(err, sync.ErrNeverSynced):
+		return "xiaoqu-sync sync, then verify"
+	case errors.Is(err, sync.ErrUnderWay):
+		return "xiaoqu-sync status shows it; xiaoqu-sync rebuild RESOURCE --abort drops it"
+	default:
+		return "xiaoqu-sync status"
+	}
 }
 
 // ofRoom takes over the names that the rooms below gave their errors.

@@ -133,6 +133,25 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneArgument wants what the verb's use line names.
+func oneArgument(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%d arguments were given, and one is wanted: %s", len(args), c.UseLine())}
+	}
+	return nil
+}
+
+// oneOf is oneArgument from the verb's list.
+func oneOf(c *cobra.Command, args []string) error {
+	if err := oneArgument(c, args); err != nil {
+		return err
+	}
+	if !slices.Contains(c.ValidArgs, args[0]) {
+		return usageError{fmt.Errorf("%s does not know %q; it takes %s", c.CommandPath(), args[0], strings.Join(c.ValidArgs, ", "))}
+	}
+	return nil
+}
+
 // bare runs a verb that needs no configuration.
 func (p *program) bare(f func(ctx context.Context, args []string) (answer, error)) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) (err error) {

@@ -121,7 +121,7 @@ func (p *program) agentCall() *cobra.Command {
 		Short: "Do one capability from the command line",
 		Example: `  xiaoqu-sync agent call mirror.freshness --output json
   echo '{"resource":"users","after":0}' | xiaoqu-sync agent call changes.list --input - --output json`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: p.withAgents(func(ctx context.Context, g *agents, args []string) (answer, error) {
 			text := []byte(input)
 			if input == "-" {

@@ -27,7 +27,7 @@ func (p *program) agentManifest() *cobra.Command {
 		Long: `Print the manifest for Xiaoya, the one for Relay, or the OpenAPI document of the HTTP
 door, made of the configuration. Keep what was reviewed: agent check --reviewed compares.`,
 		Example:   "  xiaoqu-sync agent manifest relay > relay.json",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      oneOf,
 		ValidArgs: []string{config.DoorXiaoya, config.DoorRelay, "openapi"},
 		RunE: p.bare(func(_ context.Context, args []string) (answer, error) {
 			cfg, err := p.load(config.Input{DatabaseOnly: true})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +19,7 @@ const (
 	defaultTokenLife = 90 * 24 * time.Hour
 	maxTokenLife     = 366 * 24 * time.Hour
 	codeLife         = 10 * time.Minute // RSP 1.0 §11
+	maxUser          = 256              // bytes of a supplier_user_ref of ours
 )
 
 func (p *program) agentToken() *cobra.Command {
@@ -30,13 +32,18 @@ func (p *program) agentToken() *cobra.Command {
 		Long: `Make a token and print it. It is kept as a hash: nobody can print it again. Scopes are
 ids of capabilities; read stands for all that only read.`,
 		Example: "  xiaoqu-sync agent token add crm-assistant --scope read --scope sync.run",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument,
 		RunE: p.withStore(func(ctx context.Context, a *app, s *store.Store, args []string) (answer, error) {
 			if err := checkScopes(scopes, life); err != nil {
 				return nil, err
 			}
 			secret, err := s.AddToken(ctx, args[0], scopes, life)
-			if err != nil {
+			switch {
+			case errors.Is(err, store.ErrTokenExists):
+				return nil, usageError{fmt.Errorf("there is a token %q: revoke it first, or take another name", args[0])}
+			case errors.Is(err, store.ErrTokenName):
+				return nil, usageError{errors.New("a token's name is a to z, A to Z, 0 to 9, dot, dash and _, at most 64 characters")}
+			case err != nil:
 				return nil, agentError{a.told(err)}
 			}
 			return tokenAnswer{Name: args[0], Token: secret, Scopes: scopes, ExpiresAt: time.Now().Add(life).UTC().Truncate(time.Second)}, nil
@@ -55,7 +62,7 @@ ids of capabilities; read stands for all that only read.`,
 		}),
 	}
 	revoke := &cobra.Command{
-		Use: "revoke NAME", Short: "End a token now", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "End a token now", Args: oneArgument,
 		RunE: p.withStore(func(ctx context.Context, a *app, s *store.Store, args []string) (answer, error) {
 			gone, err := s.RevokeToken(ctx, args[0])
 			if err != nil {
@@ -92,8 +99,11 @@ func (p *program) agentRelay() *cobra.Command {
 		Short: "Make a one-time code that binds a Relay user to USER",
 		Long: `Make a one-time code, good for ten minutes. The person gives it to their AI, or
 pastes it at Relay; from then on their orders come with USER as supplier_user_ref.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: p.withStore(func(ctx context.Context, a *app, s *store.Store, args []string) (answer, error) {
+			if user := args[0]; user == "" || user != strings.TrimSpace(user) || len(user) > maxUser {
+				return nil, usageError{fmt.Errorf("USER is your name for the account: 1 to %d bytes, no space around it", maxUser)}
+			}
 			secret, err := s.AddCode(ctx, args[0], display, codeLife)
 			if err != nil {
 				return nil, agentError{a.told(err)}

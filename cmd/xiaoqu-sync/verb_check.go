@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,7 @@ func (c *checkAnswer) add(name, detail string, err error) bool {
 	s := checkStep{Name: name, Verdict: stepOK, Detail: detail}
 	if err != nil {
 		f := classify(err)
-		s.Verdict, s.Detail = stepFailed, f.message
+		s.Verdict, s.Detail = stepFailed, strings.ReplaceAll(f.message, "\n", "; ")
 		if len(f.suggestions) > 0 {
 			s.Hint = f.suggestions[0]
 		}

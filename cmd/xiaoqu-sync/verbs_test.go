@@ -221,3 +221,31 @@ func TestStrictExitsNineForQuarantinedRecords(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", r.exit, r.out, r.err)
 	}
 }
+
+func TestAMistakeInTheCommandLineSaysWhatIsWanted(t *testing.T) {
+	c := newCLI(t)
+	c.must(t, "migrate")
+	c.must(t, "agent", "token", "add", "taken")
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"agent", "call"}, "agent call CAPABILITY"},
+		{[]string{"agent", "token", "add"}, "add NAME"},
+		{[]string{"agent", "token", "revoke"}, "revoke NAME"},
+		{[]string{"agent", "relay", "bind-code"}, "bind-code USER"},
+		{[]string{"agent", "manifest"}, "xiaoya|relay|openapi"},
+		{[]string{"agent", "manifest", "door"}, "it takes xiaoya, relay, openapi"},
+		{[]string{"agent", "token", "add", "taken"}, "revoke it first"},
+		{[]string{"agent", "token", "add", "two words"}, "a token's name"},
+		{[]string{"agent", "relay", "bind-code", ""}, "USER"},
+		{[]string{"agent", "relay", "bind-code", strings.Repeat("x", 300)}, "USER"},
+		{[]string{"config", "validate", "--config", c.configured(t, `resources: {users: {schedule: "@evry 1m"}}`)}, `is not a schedule: unrecognized descriptor`},
+		{[]string{"rebuild", "users", "--apply"}, "--dry-run"},
+		{[]string{"rebuild", "users", "--accept-deletes"}, "says what is held"},
+	} {
+		if r := c.run(t, tt.args...); r.exit != exitUsage || !strings.Contains(r.err, tt.want) || strings.Contains(r.err, "agent/store") {
+			t.Errorf("%.60v: exit %d, wanted %q\n%s", tt.args, r.exit, tt.want, r.err)
+		}
+	}
+}
