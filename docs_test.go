@@ -1,9 +1,11 @@
 package xiaoqusync_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -36,5 +38,38 @@ func TestThePageOfFaultsNamesTestsThatExist(t *testing.T) {
 	}
 	if len(named) < 50 {
 		t.Errorf("docs/faults.md names %d tests", len(named))
+	}
+}
+
+// TestLinksBetweenPagesLead follows links to files, as whoever reads a page does.
+func TestLinksBetweenPagesLead(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	followed := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || len(d.Name()) > 1 && d.Name()[0] == '.'):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		page, err := os.ReadFile(path)
+		for _, m := range link.FindAllStringSubmatch(string(page), -1) {
+			if strings.Contains(m[1], ":") {
+				continue // an address
+			}
+			followed++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if followed < 20 {
+		t.Errorf("%d links were followed", followed)
 	}
 }
