@@ -76,3 +76,22 @@ func TestMistakesAboutAgents(t *testing.T) {
 		}
 	}
 }
+
+func TestAHintNamesNoVariableThatNothingReads(t *testing.T) {
+	_, err := config.Load(config.Input{File: []byte(minimal + "agents: {doors: 'xiaoya, relay'}")})
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) < 4 {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		name, named := strings.CutPrefix(p.Hint, "set XIAOQU_")
+		if !named {
+			continue
+		}
+		name, _, _ = strings.Cut("XIAOQU_"+name, ",")
+		c, err := config.Load(config.Input{File: []byte(minimal), Env: []string{name + "=https://a.example.com"}})
+		if err == nil && len(c.Warnings()) > 0 {
+			t.Errorf("%s: the hint names %s, which nothing reads", p.Field, name)
+		}
+	}
+}

@@ -181,8 +181,11 @@ func (l *loader) together(databaseOnly bool) {
 	need := func(name, value, why string) {
 		refused := c.tried[name] && c.origins[name] == originDefault // and reported
 		if value == "" && !refused {
-			s, _ := l.setting(name)
-			l.add(place{field: name}, "is missing: "+why, "set "+s.variable()+", or "+name+" in the file")
+			hint := "set " + name + " in the file"
+			if s, _ := l.setting(name); s.env {
+				hint = "set " + s.variable() + ", or " + name + " in the file"
+			}
+			l.add(place{field: name}, "is missing: "+why, hint)
 		}
 	}
 	if !databaseOnly {
