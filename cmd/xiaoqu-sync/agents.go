@@ -16,12 +16,13 @@ import (
 
 // agents is what the verbs for agents work with. It owns the store.
 type agents struct {
-	app     *app
-	store   *store.Store
-	service *agent.Service
-	api     *api.Door // nil: shut, as the two below
-	xiaoya  *mcp.Door
-	relay   *relay.Door
+	app      *app
+	store    *store.Store
+	service  *agent.Service
+	couriers map[string]agent.Courier // of open doors; the service has this very map
+	api      *api.Door                // nil: shut, as the two below
+	xiaoya   *mcp.Door
+	relay    *relay.Door
 }
 
 // openStore opens what agents keep in PostgreSQL, and their view of records.
@@ -57,9 +58,9 @@ func (a *app) openAgents(ctx context.Context) (*agents, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &agents{app: a, store: s}
+	out := &agents{app: a, store: s, couriers: map[string]agent.Courier{}}
 	o := agent.Options{
-		Mirror: window{s, a}, Tasks: s, Outbox: s, Couriers: map[string]agent.Courier{}, Resources: mirrored(a.config),
+		Mirror: window{s, a}, Tasks: s, Outbox: s, Couriers: out.couriers, Resources: mirrored(a.config),
 		Allow: a.config.Agents.Allow, Logger: a.log.Named("agent"),
 	}
 	if len(o.Allow) > 0 {
@@ -67,9 +68,6 @@ func (a *app) openAgents(ctx context.Context) (*agents, error) {
 	}
 	if err == nil {
 		out.service, err = agent.New(o)
-	}
-	if err == nil {
-		err = out.openDoors(ctx, o.Couriers)
 	}
 	if err != nil {
 		s.Close()
@@ -100,8 +98,9 @@ func (g *agents) close() { g.store.Close() }
 
 func (g *agents) open(door string) bool { return slices.Contains(g.app.config.Agents.Doors, door) }
 
-// openDoors makes the doors that are named, and couriers of those that call back.
-func (g *agents) openDoors(_ context.Context, couriers map[string]agent.Courier) error {
+// openDoors makes the doors that are named, and couriers of those that call back. It
+// comes before the service runs.
+func (g *agents) openDoors() error {
 	var problems config.Problems
 	secret := func(setting, variable, file string, needed bool) []byte {
 		if file == "" && !needed {
@@ -133,7 +132,7 @@ func (g *agents) openDoors(_ context.Context, couriers map[string]agent.Courier)
 				if err != nil {
 					return config.Problems{{Field: "agents.xiaoya", Message: err.Error()}}
 				}
-				couriers["mcp"] = courier
+				g.couriers["mcp"] = courier
 			}
 		}
 	}
@@ -147,7 +146,7 @@ func (g *agents) openDoors(_ context.Context, couriers map[string]agent.Courier)
 			if err := g.openRelay(secrets); err != nil {
 				return config.Problems{{Field: "agents.relay", Message: err.Error()}}
 			}
-			couriers["relay"] = g.relay
+			g.couriers["relay"] = g.relay
 		}
 	}
 	if len(problems) > 0 {

@@ -200,6 +200,19 @@ func TestVerbsForAgentsLeaveTheReadersViews(t *testing.T) {
 	}
 }
 
+func TestACallFromTheCommandLineNeedsNoDoor(t *testing.T) {
+	c := withAgents(t)
+	for _, secret := range []string{config.XiaoyaKeyVariable, config.XiaoyaCredentialVariable, config.RelaySecretVariable} {
+		c.set(secret, "")
+	}
+	if got := c.agent(t, "call", "mirror.status").called(t); !strings.Contains(got, `"live_rows":150`) {
+		t.Error(got)
+	}
+	if r := c.agent(t, "serve"); r.exit != exitUsage || !strings.Contains(r.out, config.RelaySecretVariable) {
+		t.Errorf("serve: exit %d\n%s", r.exit, r.out)
+	}
+}
+
 func TestAgentCheckMakesNoTables(t *testing.T) {
 	c := newCLI(t)
 	if r := c.run(t, "agent", "check"); r.exit == 0 {

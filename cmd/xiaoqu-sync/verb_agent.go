@@ -42,6 +42,9 @@ that is being worked on goes back, and the next process does it.`,
 			if len(g.app.config.Agents.Doors) == 0 {
 				return nil, config.Problems{{Field: "agents.doors", Message: "names no door", Hint: "api, xiaoya, relay, or some of them"}}
 			}
+			if err := g.openDoors(); err != nil {
+				return nil, err
+			}
 			return nil, g.serve(ctx)
 		}),
 	}

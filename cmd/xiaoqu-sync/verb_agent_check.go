@@ -111,16 +111,16 @@ func (a *app) checkAgents(ctx context.Context, reviewed, manifest string) (answe
 func (a *app) checkReader(ctx context.Context, c *checkAnswer) {
 	err := a.mirror.Ready(ctx, a.config.Names()) // a check makes no tables
 	if !c.add("database", "the tables are there", err) {
-		c.skip("secrets")
-		c.skip("reader's role")
+		c.skip("catalogue", "secrets", "reader's role")
 		return
 	}
 	g, err := a.openAgents(ctx)
-	if !c.add("secrets", "present", err) {
-		c.skip("reader's role")
+	if !c.add("catalogue", "can be made", err) {
+		c.skip("secrets", "reader's role")
 		return
 	}
 	defer g.close()
+	c.add("secrets", "present", g.openDoors())
 	for _, name := range a.config.Names() {
 		c.add("reader's role: "+name, "can read", a.readable(ctx, g, name))
 	}
