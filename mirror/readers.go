@@ -100,6 +100,16 @@ func (m *Mirror) Unfilled(ctx context.Context, resource string, d views.Definiti
 	return columns, known, err
 }
 
+// Idle names the masked paths that hide nothing: no live record has anything there.
+// As with Misfits, known may be false on a large table.
+func (m *Mirror) Idle(ctx context.Context, resource string, d views.Definition) (paths []string, known bool, err error) {
+	known, err = m.look(ctx, "masks of "+resource, resource, func(ctx context.Context) error {
+		paths, err = views.Idle(ctx, m.pool, m.layout, resource, d)
+		return err
+	})
+	return paths, known, err
+}
+
 // look does f, which reads a whole table, for a short time; known tells whether
 // that was enough.
 func (m *Mirror) look(ctx context.Context, op, resource string, f func(context.Context) error) (known bool, err error) {

@@ -48,6 +48,8 @@ type ResourceStatus struct {
 	Misfits []Misfit `json:"misfits"` // null when not looked for, or not known in time
 	// Unfilled are typed columns whose paths lead to nothing in any live record.
 	Unfilled []string `json:"unfilled,omitempty"`
+	// IdleMasks are masked paths that hide nothing in any live record.
+	IdleMasks []string `json:"idle_masks,omitempty"`
 }
 
 // PassStatus is a full pass in staging.

@@ -28,7 +28,7 @@ const demoConfig = `
 resources:
   users: {columns: {name: {path: $.name, type: text, index: true}}, masked: [$.mobile]}
   properties: {masked: [$.owner.mobile]}
-  contracts: {columns: {status: {path: $.status, type: text}}, masked: [$.mobile]}
+  contracts: {columns: {status: {path: $.status, type: text}}, masked: [$.customer_mobile]}
 agents:
   doors: api, xiaoya, relay
   allow: sync.run, verify.run, rebuild.plan, rebuild.apply, rebuild.resolve

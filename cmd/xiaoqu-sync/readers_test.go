@@ -87,6 +87,20 @@ func TestARunWithoutAFileKeepsColumnsAndMasks(t *testing.T) {
 	}
 }
 
+func TestAMaskThatHidesNothingIsSaid(t *testing.T) {
+	c := newCLI(t)
+	c.xiaoqu.Seed(2, 2, 2)
+	file := c.configured(t, "resources: {users: {masked: [$.mobile]}, contracts: {masked: [$.mobile, $.customer_mobile]}}\nagents: {reader_role: postgres}")
+	c.must(t, "sync", "--config", file)
+	for _, verb := range []string{"status", "agent check"} {
+		r := c.run(t, append(strings.Fields(verb), "--config", file)...)
+		said := r.out + r.err
+		if n := strings.Count(said, "$.mobile"); n != 1 || strings.Contains(said, "$.customer_mobile") {
+			t.Errorf("%s:\n%s", verb, said)
+		}
+	}
+}
+
 func TestColumnsThatAreWrongAreNamedWithTheirPlace(t *testing.T) {
 	c := newCLI(t)
 	file := c.configured(t, "resources:\n  contracts:\n    columns:\n      amount: {path: fee.amount, type: numeric}\n      id: {path: $.id, type: text}\n    masked: [mobile, $.id]\n")

@@ -123,6 +123,13 @@ func (a *app) checkReader(ctx context.Context, c *checkAnswer) {
 	c.add("secrets", "present", g.openDoors())
 	for _, name := range a.config.Names() {
 		c.add("reader's role: "+name, "can read", a.readable(ctx, g, name))
+		if !a.config.Agents.Masked {
+			continue
+		}
+		// What hides nothing yet may be right, so it fails no check.
+		if idle, _, err := a.mirror.Idle(ctx, name, a.definition(name)); err == nil && len(idle) > 0 {
+			c.add("masks: "+name, "warning: no record has anything at "+strings.Join(idle, ", ")+", so nothing is hidden there", nil)
+		}
 	}
 }
 

@@ -33,20 +33,24 @@ func (p *program) statusVerb() *cobra.Command {
 				if r.LastError != nil {
 					r.LastError.Message = printable(r.LastError.Message)
 				}
-				if len(a.config.Resources[r.Resource].Columns) > 0 {
-					a.lookAtColumns(ctx, r)
-				}
+				a.lookAtColumns(ctx, r)
 			}
 			return statusAnswer{s}, nil
 		}),
 	}
 }
 
-// lookAtColumns adds what is odd about the resource's typed columns.
+// lookAtColumns adds what is odd about the resource's typed columns and masks.
 func (a *app) lookAtColumns(ctx context.Context, r *mirror.ResourceStatus) {
 	var err error
-	if r.Misfits, _, err = a.mirror.Misfits(ctx, r.Resource); err == nil {
-		r.Unfilled, _, err = a.mirror.Unfilled(ctx, r.Resource, a.definition(r.Resource))
+	d := a.definition(r.Resource)
+	if len(d.Columns) > 0 {
+		if r.Misfits, _, err = a.mirror.Misfits(ctx, r.Resource); err == nil {
+			r.Unfilled, _, err = a.mirror.Unfilled(ctx, r.Resource, d)
+		}
+	}
+	if err == nil && len(d.Masked) > 0 {
+		r.IdleMasks, _, err = a.mirror.Idle(ctx, r.Resource, d)
 	}
 	if err != nil {
 		a.log.Warn("the typed columns cannot be looked at", zap.Error(err))
@@ -103,6 +107,9 @@ func (s statusAnswer) warnings() []string {
 		}
 		for _, c := range r.Unfilled {
 			ws = append(ws, fmt.Sprintf("%s: column %s is null everywhere: no record has anything at its path", r.Resource, c))
+		}
+		for _, p := range r.IdleMasks {
+			ws = append(ws, fmt.Sprintf("%s: the mask %s hides nothing: no record has anything there; what it was meant for may be seen under another name", r.Resource, p))
 		}
 		if r.Quarantined > 0 {
 			ws = append(ws, fmt.Sprintf("%s: %d records in quarantine", r.Resource, r.Quarantined))
