@@ -40,9 +40,10 @@ type Ruling struct {
 // fuseFloor is the number of live rows below which deletions are never held.
 const fuseFloor = 100
 
-// holds judges by the quotient, which for ratios as people write them rounds to
+// Holds tells whether a merge with this difference would be held. It judges by the
+// quotient, which for ratios as people write them rounds to
 // the same number as their text: 29 of 100 is not more than 0.29.
-func (r Ruling) holds(d Difference) bool {
+func (r Ruling) Holds(d Difference) bool {
 	return !r.AcceptDeletes && !r.WithoutDeletes && d.Live >= fuseFloor && float64(d.Deletes())/float64(d.Live) > r.MaxDeleteRatio
 }
 

@@ -75,7 +75,7 @@ func (m *Mirror) Merge(ctx context.Context, before Checkpoint, p Pass, r Ruling)
 		if err != nil {
 			return err
 		}
-		if r.holds(w.difference) {
+		if r.Holds(w.difference) {
 			if err := m.details(ctx, conn, &w); err != nil {
 				return err
 			}

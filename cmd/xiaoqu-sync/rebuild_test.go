@@ -72,10 +72,16 @@ func TestAHeldRebuildMayGoThroughWithoutItsDeletions(t *testing.T) {
 	if r := c.run(t, "rebuild", "users", "--without-deletes", "--accept-deletes"); r.exit != exitUsage {
 		t.Errorf("both at once: exit %d", r.exit)
 	}
-	c.must(t, "rebuild", "users", "--without-deletes")
+	if r := c.must(t, "rebuild", "users", "--without-deletes"); !strings.Contains(r.err, "stay live") {
+		t.Errorf("nothing is said of the rows that stay:\n%s%s", r.out, r.err)
+	}
 	if live := c.read(t, "select count(*) from xiaoqu.users_live"); live[0][0] != "201" {
 		t.Errorf("%s rows are live", live[0][0])
 	}
+	if r := c.must(t, "rebuild", "users", "--dry-run"); !strings.Contains(r.err, "--apply would be held: it marks 100 of 201 live rows") {
+		t.Errorf("a dry run does not tell that its merge would be held:\n%s%s", r.out, r.err)
+	}
+	c.must(t, "rebuild", "users", "--abort")
 	c.must(t, "sync")
 	if r := c.run(t, "verify", "users"); r.exit != exitContract {
 		t.Errorf("verify does not tell of the rows that stayed: exit %d", r.exit)

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/xiaoqu-sync/xiaoqu-sync/mirror"
 	"github.com/xiaoqu-sync/xiaoqu-sync/sync"
 )
 
@@ -46,6 +48,7 @@ through; --without-deletes lets all of it through but the deletions.`,
 			if err != nil {
 				return nil, err
 			}
+			report.notes = append(report.notes, a.remarks(report, f)...)
 			return report, report.err(false)
 		}),
 	}
@@ -97,6 +100,22 @@ func (a *app) rebuild(ctx context.Context, names []string, f rebuildFlags) (sync
 	default:
 		return a.work(ctx, names, f.wait, (*sync.Engine).Rebuild)
 	}
+}
+
+// remarks are what the counts of a run that went well do not show.
+func (a *app) remarks(report syncReport, f rebuildFlags) []string {
+	var ws []string
+	ruling := mirror.Ruling{MaxDeleteRatio: a.config.Rebuild.MaxDeleteRatio}
+	for _, o := range report.Resources {
+		switch d := o.Difference; {
+		case o.Result == sync.Planned && d != nil && ruling.Holds(*d):
+			ws = append(ws, fmt.Sprintf("%s: --apply would be held: it marks %d of %d live rows as deleted, and rebuild.max_delete_ratio is %g",
+				o.Resource, d.Deletes(), d.Live, ruling.MaxDeleteRatio))
+		case o.Result == sync.Synced && f.withoutDeletes:
+			ws = append(ws, o.Resource+": rows that are no longer upstream stay live; xiaoqu-sync verify "+o.Resource+" names them")
+		}
+	}
+	return ws
 }
 
 // local does a task that asks nobody but the database.
