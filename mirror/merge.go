@@ -43,7 +43,7 @@ update {sync}.state
 set phase = 'incremental', epoch = epoch + 1, sync_token = $2::text, cursor = '', snapshot_id = $3::text,
     data_cutoff_at = $4::timestamptz, pages = 0, change_seq = change_seq + $5::bigint, live_rows = $6::bigint, deleted_rows = $7::bigint,
     last_commit_at = now(), last_success_at = now(), complete_cutoff_at = $4::timestamptz, restarts = 0,
-    rebuilt_at = now(), rebuild_reason = $8::text,
+    rebuilt_at = now(), rebuild_reason = $8::text, merged_pass = $9::timestamptz, merged_spared = $10::boolean,
     last_error_code = '', last_error_message = '', last_error_request_id = '', last_error_at = null
 where resource = $1::text
 returning epoch, tenant`
@@ -87,7 +87,7 @@ func (m *Mirror) Merge(ctx context.Context, before Checkpoint, p Pass, r Ruling)
 			}
 		}
 		counts = w.counts()
-		after, err = m.apply(ctx, conn, op, &w)
+		after, err = m.apply(ctx, conn, op, &w, r.WithoutDeletes)
 		return err
 	})
 	var fuse *FuseError
@@ -132,8 +132,9 @@ func (w *weighing) spareDeletions(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// apply writes the differences, the state row and the end of the pass.
-func (m *Mirror) apply(ctx context.Context, conn *pgx.Conn, op string, w *weighing) (Checkpoint, error) {
+// apply writes the differences, the state row and the end of the pass. spared tells
+// that the deletions were left out.
+func (m *Mirror) apply(ctx context.Context, conn *pgx.Conn, op string, w *weighing, spared bool) (Checkpoint, error) {
 	d, p := w.difference, w.pass
 	if err := m.writeDifference(ctx, conn, op, w); err != nil {
 		return Checkpoint{}, err
@@ -149,7 +150,7 @@ func (m *Mirror) apply(ctx context.Context, conn *pgx.Conn, op string, w *weighi
 	}
 	live := d.Live + d.Inserted - w.buried + d.Revived - d.Deletes()
 	err := conn.QueryRow(ctx, m.layout.Render(closeRebuild), after.Resource, after.SyncToken, after.SnapshotID, after.DataCutoffAt,
-		d.changes(), live, w.known+d.Inserted-live, p.Reason).Scan(&after.Epoch, &after.Tenant)
+		d.changes(), live, w.known+d.Inserted-live, p.Reason, p.StartedAt, spared).Scan(&after.Epoch, &after.Tenant)
 	if err != nil {
 		return Checkpoint{}, err
 	}

@@ -66,6 +66,24 @@ func (m *Mirror) Pass(ctx context.Context, resource string) (p Pass, found bool,
 	return p, err == nil, fail(op, err)
 }
 
+const readMerged = `select merged_pass, merged_spared from {sync}.state where resource = $1::text and merged_pass is not null`
+
+// Merged tells which pass the resource's last merge brought in, by its StartedAt, and
+// whether the deletions were left out; a zero time when there was no merge.
+func (m *Mirror) Merged(ctx context.Context, resource string) (began time.Time, spared bool, err error) {
+	op := "last merge of " + resource
+	if err := checkResources(op, []string{resource}); err != nil {
+		return time.Time{}, false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	err = m.pool.QueryRow(ctx, m.layout.Render(readMerged), resource).Scan(&began, &spared)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, false, nil
+	}
+	return began.UTC(), spared, fail(op, err)
+}
+
 func scanPass(row pgx.Row, resource string) (Pass, error) {
 	p := Pass{At: Checkpoint{Resource: resource, Phase: PhaseRebuild}}
 	err := row.Scan(&p.Purpose, &p.Reason, &p.At.Cursor, &p.At.SyncToken, &p.At.SnapshotID, &p.At.DataCutoffAt, &p.At.Pages, &p.At.Epoch,

@@ -21,7 +21,10 @@ type Options struct {
 	Holder         mirror.Holder // how this process signs leases and runs
 	// Wait is how long to wait for a lease that another worker holds; 0 steps
 	// aside at once.
-	Wait   time.Duration
+	Wait time.Duration
+	// Staged is the full pass that Apply, Accept, AcceptWithoutDeletes and Abort are
+	// meant for, by its StartedAt; another one is ErrOtherPass. Zero: whichever is there.
+	Staged time.Time
 	Logger *zap.Logger    // required
 	Watch  func(Progress) // may be nil; called from several goroutines
 	// Waiting is told of each wait before the remote is asked again, and why;

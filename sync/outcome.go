@@ -42,6 +42,7 @@ type Outcome struct {
 	// Difference is what a rebuild held back, a dry run would do, or a
 	// verification found.
 	Difference *mirror.Difference `json:"difference,omitempty"`
+	Staged     time.Time          `json:"-"` // when the full pass began that the run worked on
 	Err        error              `json:"-"`
 }
 

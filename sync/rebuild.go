@@ -29,6 +29,8 @@ var (
 	ErrNothingPlanned = errors.New("sync: there is no finished dry run to apply")
 	// ErrNothingToAbort: there is neither a rebuild nor a dry run.
 	ErrNothingToAbort = errors.New("sync: there is no rebuild and no dry run to abort")
+	// ErrOtherPass: what is staged is not what was meant.
+	ErrOtherPass = errors.New("sync: what is staged is another rebuild or dry run than the one that was meant")
 	// ErrUnderWay: a rebuild has the staging that a dry run would need.
 	ErrUnderWay = errors.New("sync: a rebuild of this resource is under way or held; a dry run would take its place")
 	// ErrNeverSynced: the mirror was never complete, so there is nothing to compare.
@@ -38,7 +40,7 @@ var (
 // NotApplicable tells the errors of a request that does not fit what is there.
 // Nothing is wrong with the resource then.
 func NotApplicable(err error) bool {
-	for _, misfit := range []error{ErrNothingHeld, ErrNothingPlanned, ErrNothingToAbort, ErrNeverSynced, ErrUnderWay} {
+	for _, misfit := range []error{ErrNothingHeld, ErrNothingPlanned, ErrNothingToAbort, ErrNeverSynced, ErrUnderWay, ErrOtherPass} {
 		if errors.Is(err, misfit) {
 			return true
 		}
@@ -249,9 +251,16 @@ func (j *job) apply(ctx context.Context, ruling mirror.Ruling) error {
 	if !found || p.Purpose != mirror.PurposePlan || !p.Complete {
 		return ErrNothingPlanned
 	}
+	if !j.meant(p) {
+		return ErrOtherPass
+	}
 	j.pass = p
 	return j.merge(ctx, ruling)
 }
+
+// meant reports whether a pass is the one that the task is for. Only whoever holds
+// the lease replaces it, so what is true once stays true.
+func (j *job) meant(p mirror.Pass) bool { return j.staged.IsZero() || p.StartedAt.Equal(j.staged) }
 
 // accept lets a held result through, as the ruling says. One whose staging is lost begins anew: it
 // would stay held for ever otherwise, and could not be accepted either.
@@ -262,6 +271,9 @@ func (j *job) accept(ctx context.Context, ruling mirror.Ruling) error {
 	}
 	if !found || !p.Held {
 		return ErrNothingHeld
+	}
+	if !j.meant(p) {
+		return ErrOtherPass
 	}
 	j.pass = p
 	err = j.merge(ctx, ruling)
@@ -274,15 +286,18 @@ func (j *job) accept(ctx context.Context, ruling mirror.Ruling) error {
 // abort drops what is staged. A resource whose position the remote still knows
 // goes back to its increments; another one keeps waiting for a rebuild.
 func (j *job) abort(ctx context.Context) error {
+	p, found, err := j.mirror.Pass(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	if !j.staged.IsZero() && (!found || !j.meant(p)) {
+		return ErrOtherPass
+	}
 	if j.at.Phase == mirror.PhaseRebuild && j.at.SyncToken != "" {
 		at, err := j.mirror.Resume(ctx, j.at)
 		if err == nil {
 			j.at = at
 		}
-		return err
-	}
-	_, found, err := j.mirror.Pass(ctx, j.resource)
-	if err != nil {
 		return err
 	}
 	if !found {

@@ -16,6 +16,7 @@ type job struct {
 	walk
 	mirror Mirror
 	ruling mirror.Ruling
+	staged time.Time         // when the pass began that is meant; zero for any
 	at     mirror.Checkpoint // where the mirror stands
 	pass   mirror.Pass       // the full pass in staging, when there is one
 	// resumed: the pass is an earlier run's, and no page of this run is in it.

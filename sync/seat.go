@@ -85,7 +85,7 @@ func (e *Engine) sit(ctx context.Context, resource string, t task, out *Outcome)
 	}
 	log := e.opts.Logger.With(zap.String("resource", resource))
 	j := &job{
-		mirror: e.mirror, ruling: mirror.Ruling{MaxDeleteRatio: e.opts.MaxDeleteRatio},
+		mirror: e.mirror, ruling: mirror.Ruling{MaxDeleteRatio: e.opts.MaxDeleteRatio}, staged: e.opts.Staged,
 		walk: walk{
 			resource: resource, source: e.source, caller: &caller{source: e.source, log: log, pace: e.pace, waiting: e.opts.Waiting},
 			limit: e.opts.Limit, asking: e.opts.Limit, together: e.together, zone: e.opts.TimeZone, log: log, watch: e.opts.Watch,
@@ -154,7 +154,7 @@ func (e *Engine) signOut(ctx context.Context, s *seat, t task, err error) {
 	}
 	out.Mode, out.Pages, out.Counts, out.Notices = j.run.Mode, j.run.Pages, j.run.Counts, j.run.Notices
 	out.Retries = j.run.Retries + j.caller.retries
-	out.Difference, out.RequestID = j.found, j.run.RequestID
+	out.Difference, out.RequestID, out.Staged = j.found, j.run.RequestID, j.pass.StartedAt
 	if j.pass.Purpose != mirror.PurposeVerify {
 		out.Reason = j.pass.Reason
 	}

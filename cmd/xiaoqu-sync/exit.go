@@ -127,6 +127,9 @@ func ofTask(f *failure, err error) bool {
 	case errors.Is(err, mirror.ErrMoved):
 		f.exit, f.code = exitUsage, "PLAN_OUTDATED"
 		f.suggestions = []string{"make the dry run again: the mirror has changed since"}
+	case errors.Is(err, sync.ErrOtherPass):
+		f.exit, f.code = exitUsage, "PLAN_GONE"
+		f.suggestions = []string{"xiaoqu-sync status says what is staged now"}
 	case sync.NotApplicable(err):
 		f.exit, f.code = exitUsage, "NOT_APPLICABLE"
 		f.suggestions = []string{insteadOf(err)}
