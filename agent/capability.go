@@ -58,6 +58,9 @@ type Proposal struct {
 	Title   string          `json:"title"`
 	Summary string          `json:"summary"`
 	Data    json.RawMessage `json:"data"`
+	// About names what was looked at. The choice is for that alone, whatever has taken
+	// its place meanwhile. It is a value of the input property "plan".
+	About string `json:"about"`
 }
 
 // Caller is who asks. The door has made sure of it.

@@ -13,7 +13,7 @@ import (
 // held is a service with a held rebuild of users; its worker sends its jobs.
 func (h house) held(t testing.TB, jobs chan<- agent.Job, with ...func(*agent.Options)) *agent.Service {
 	return h.statusOf(t, func() ([]agent.Status, error) {
-		return []agent.Status{{Resource: "users", LiveRows: 100, Held: &agent.Difference{Inserts: 1, Updates: 2, Deletes: 40, Sample: []string{"a"}}}}, nil
+		return []agent.Status{{Resource: "users", LiveRows: 100, Held: &agent.Difference{Inserts: 1, Updates: 2, Deletes: 40, Sample: []string{"a"}, Plan: "p-1"}}}, nil
 	}, append(with, func(o *agent.Options) {
 		o.Worker = worker(func(_ context.Context, job agent.Job) (agent.Report, error) { jobs <- job; return agent.Report{}, nil })
 	})...)
@@ -76,7 +76,7 @@ func TestAPersonChoosesAndThatIsDone(t *testing.T) {
 	if got := <-refs; got != "completed " {
 		t.Error(got)
 	}
-	if job := <-jobs; string(job.Choice) != chosen || job.Kind != agent.JobResolve || len(jobs) != 0 {
+	if job := <-jobs; string(job.Choice) != chosen || job.Kind != agent.JobResolve || job.Plan != "p-1" || len(jobs) != 0 {
 		t.Errorf("%+v, chosen was %s", job, chosen)
 	}
 }
@@ -93,8 +93,8 @@ func TestWithoutAPlatformThatAsksThereMustBeAChoice(t *testing.T) {
 	if f := failure(t, err, agent.Invalid, "choice_required"); f.Field != "choice" {
 		t.Errorf("%+v", f)
 	}
-	h.state(t, do(t, s, call("rebuild.resolve", `{"resource":"users","choice":"abort"}`, "abort")).Task.ID, agent.Completed)
-	if job := <-jobs; job.Choice != agent.Abort {
+	h.state(t, do(t, s, call("rebuild.resolve", `{"resource":"users","choice":"abort","plan":"p-1"}`, "abort")).Task.ID, agent.Completed)
+	if job := <-jobs; job.Choice != agent.Abort || job.Plan != "p-1" {
 		t.Errorf("%+v", job)
 	}
 }

@@ -36,6 +36,7 @@ func (s *Service) jobs() []*Capability {
 			ID: string(JobResolve), Title: "Decide on a held rebuild", TitleZH: "处理被拦下的重建", Risk: High, Idempotent: true, Choice: "choice", Personal: []string{personalIDs},
 			Input: object(shape{
 				"resource": s.oneResource(), "choice": oneOf("What becomes of it.", AcceptAll, WithoutDeletes, Abort),
+				"plan": text("The held rebuild that was looked at, as mirror.status names it. A choice needs it: it is for that one alone.", 64),
 			}, "resource").encode(),
 			Description: "Say what becomes of a rebuild that would delete too large a share and is held: apply all of it, all but the deletions, or drop it. A person must choose.",
 			run:         s.resolve, propose: s.proposals,
@@ -71,6 +72,7 @@ func (s *Service) apply(ctx context.Context, call Call) (Result, error) {
 type resolveInput struct {
 	Resource string `json:"resource"`
 	Choice   Choice `json:"choice"`
+	Plan     string `json:"plan"`
 }
 
 func (s *Service) resolve(ctx context.Context, call Call) (Result, error) {
@@ -78,10 +80,10 @@ func (s *Service) resolve(ctx context.Context, call Call) (Result, error) {
 	if err := json.Unmarshal(call.Input, &in); err != nil {
 		return Result{}, err
 	}
-	if in.Choice == "" {
+	if in.Choice == "" || in.Plan == "" {
 		return Result{}, s.undecided(ctx, call)
 	}
-	return s.work(ctx, call, Job{Kind: JobResolve, Resources: []string{in.Resource}, Choice: in.Choice})
+	return s.work(ctx, call, Job{Kind: JobResolve, Resources: []string{in.Resource}, Choice: in.Choice, Plan: in.Plan})
 }
 
 // undecided says which choices there are, where no platform let a person choose.
@@ -96,7 +98,7 @@ func (s *Service) undecided(ctx context.Context, call Call) error {
 	}
 	return &Failure{
 		Class: Invalid, Code: "choice_required", Field: "choice", Message: "choice: a person must say what becomes of the held rebuild",
-		Suggestions: []string{"show the choices to a person, and pass accept_all, without_deletes or abort"}, Details: details,
+		Suggestions: []string{"show the choices to a person, and pass accept_all, without_deletes or abort, with the plan that they are about"}, Details: details,
 	}
 }
 
@@ -121,11 +123,14 @@ func (s *Service) proposals(ctx context.Context, call Call) ([]Proposal, error) 
 	if err != nil {
 		return nil, fmt.Errorf("agent: a difference has no JSON: %w", err)
 	}
+	if in.Plan != "" && in.Plan != d.Plan {
+		return nil, &Failure{Class: Permanent, Code: "plan_gone", Message: "another rebuild of " + in.Resource + " is held now", Suggestions: []string{"ask mirror.status how it stands"}}
+	}
 	changes := fmt.Sprintf("%d new, %d changed", d.Inserts, d.Updates)
 	return []Proposal{
-		{ID: string(AcceptAll), Title: "Apply everything", Summary: fmt.Sprintf("%s, and %d of %d rows deleted", changes, d.Deletes, all[0].LiveRows), Data: data},
-		{ID: string(WithoutDeletes), Title: "Apply without deletions", Summary: fmt.Sprintf("%s; %d rows stay that are no longer at the remote", changes, d.Deletes), Data: data},
-		{ID: string(Abort), Title: "Drop the rebuild", Summary: "the mirror stays as it is and goes on with increments", Data: data},
+		{ID: string(AcceptAll), Title: "Apply everything", Summary: fmt.Sprintf("%s, and %d of %d rows deleted", changes, d.Deletes, all[0].LiveRows), Data: data, About: d.Plan},
+		{ID: string(WithoutDeletes), Title: "Apply without deletions", Summary: fmt.Sprintf("%s; %d rows stay that are no longer at the remote", changes, d.Deletes), Data: data, About: d.Plan},
+		{ID: string(Abort), Title: "Drop the rebuild", Summary: "the mirror stays as it is and goes on with increments", Data: data, About: d.Plan},
 	}, nil
 }
 
@@ -207,6 +212,6 @@ func reportShape() shape {
 func differenceShape() shape {
 	return object(shape{
 		"inserts": count("Rows that the mirror lacks."), "updates": count("Rows that differ."), "deletes": count("Rows that are no longer at the remote."),
-		"sample": list(free("An id."), 100),
+		"sample": list(free("An id."), 100), "plan": free("Names a held rebuild for rebuild.resolve."),
 	}, "inserts", "updates", "deletes", "sample")
 }

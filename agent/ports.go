@@ -31,7 +31,7 @@ type Worker interface {
 type Job struct {
 	Kind      JobKind
 	Resources []string
-	Plan      string    // of Apply: ResourceReport.Plan of the plan that is meant
+	Plan      string    // of Apply and Resolve: the plan, or the held rebuild, that is meant
 	Choice    Choice    // of Resolve
 	Since     time.Time // when the task first began: what ended after it was this task's
 }
@@ -85,7 +85,8 @@ type Difference struct {
 	Inserts int64    `json:"inserts"`
 	Updates int64    `json:"updates"`
 	Deletes int64    `json:"deletes"`
-	Sample  []string `json:"sample"` // ids among the deletions
+	Sample  []string `json:"sample"`         // ids among the deletions
+	Plan    string   `json:"plan,omitempty"` // of a held rebuild: its name, for rebuild.resolve
 }
 
 // Status is how a resource's mirror stands.

@@ -189,7 +189,7 @@ func (s *Service) tried(ctx context.Context, c *Capability, t Task) (Outcome, er
 	}
 	if t.Chosen != "" {
 		var err error
-		if call.Input, err = with(t.Input, c.Choice, t.Chosen); err != nil {
+		if call.Input, err = t.decided(c.Choice); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -214,17 +214,25 @@ func (s *Service) renew(ctx context.Context, t Task, lost context.CancelCauseFun
 	}
 }
 
-// with sets one property of an object.
-func with(input json.RawMessage, property, value string) (json.RawMessage, error) {
+// decided is the task's input with the choice, and with what the choice is about.
+func (t Task) decided(property string) (json.RawMessage, error) {
 	var o map[string]json.RawMessage
-	if err := json.Unmarshal(input, &o); err != nil {
+	if err := json.Unmarshal(t.Input, &o); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
+	about := ""
+	for _, p := range t.Proposals {
+		if p.ID == t.Chosen {
+			about = p.About
+		}
 	}
-	o[property] = text
+	for name, value := range map[string]string{property: t.Chosen, "plan": about} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		o[name] = text
+	}
 	return json.Marshal(o)
 }
 

@@ -49,7 +49,7 @@ func TestATaskEndsWithACallback(t *testing.T) {
 
 func TestADecisionIsAPersons(t *testing.T) {
 	s := open(t, func(st *stage) {
-		st.held = &agent.Difference{Inserts: 1, Updates: 2, Deletes: 6, Sample: []string{"u-1"}}
+		st.held = &agent.Difference{Inserts: 1, Updates: 2, Deletes: 6, Sample: []string{"u-1"}, Plan: "p-1"}
 	})
 	s.run(t)
 	p := newPlatform(s).shake(t)
@@ -65,7 +65,7 @@ func TestADecisionIsAPersons(t *testing.T) {
 	if again := p.call(t, "i1", "rebuild_resolve", `{"resource":"users"}`); string(again.envelope(t)) != string(got.body) {
 		t.Errorf("the same invocation: %s", again.body)
 	}
-	p.call(t, "i2", "rebuild_resolve", `{"resource":"users","choice":"abort"}`).outcome(t)
+	p.call(t, "i2", "rebuild_resolve", `{"resource":"users","choice":"abort","plan":"p-1"}`).outcome(t)
 	if job := s.work(t, nil); job.Choice != agent.Abort {
 		t.Errorf("job %+v", job)
 	}

@@ -194,4 +194,6 @@ func (w *worker) done(outcome string) {
 }
 
 // held is a rebuild that the deletion fuse holds.
-func held() *agent.Difference { return &agent.Difference{Deletes: 60, Sample: []string{"7"}} }
+func held() *agent.Difference {
+	return &agent.Difference{Deletes: 60, Sample: []string{"7"}, Plan: "p-1"}
+}

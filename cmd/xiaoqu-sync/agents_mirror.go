@@ -31,7 +31,9 @@ func (w window) Status(ctx context.Context, resources []string) ([]agent.Status,
 			out[i].LastError = &agent.LastError{Code: e.Code, Message: w.app.program.redactor.String(e.Message), RequestID: e.RequestID, At: e.At}
 		}
 		if r.Pass != nil && r.Pass.Phase == "held" {
-			out[i].Held = differenceOf(r.Pass.Difference)
+			if out[i].Held = differenceOf(r.Pass.Difference); out[i].Held != nil {
+				out[i].Held.Plan = planName(r.Pass.StartedAt)
+			}
 		}
 	}
 	return out, nil

@@ -153,10 +153,17 @@ func TestAHeldRebuildIsResolvedByAChoice(t *testing.T) {
 	if got := c.agent(t, "call", "mirror.status", "--input", `{"resources":["users"]}`).called(t); !strings.Contains(got, `"deletes":150`) {
 		t.Errorf("mirror.status: %s", got)
 	}
-	if r := c.agent(t, "call", "rebuild.resolve", "--input", `{"resource":"users"}`); r.exit != exitUsage || r.envelope(t).Error.Code != "CHOICE_REQUIRED" {
+	r := c.agent(t, "call", "rebuild.resolve", "--input", `{"resource":"users"}`)
+	if r.exit != exitUsage || r.envelope(t).Error.Code != "CHOICE_REQUIRED" {
 		t.Errorf("without a choice: %s", r.out)
 	}
-	c.agent(t, "call", "rebuild.resolve", "--input", `{"resource":"users","choice":"accept_all"}`).called(t)
+	var asked struct {
+		Choices []struct{ About string }
+	}
+	if err := json.Unmarshal(r.envelope(t).Error.Details, &asked); err != nil || len(asked.Choices) != 3 {
+		t.Fatalf("%v: %s", err, r.out)
+	}
+	c.agent(t, "call", "rebuild.resolve", "--input", `{"resource":"users","choice":"accept_all","plan":"`+asked.Choices[0].About+`"}`).called(t)
 	if live := c.read(t, "select count(*) from xiaoqu.users_live"); live[0][0] != "0" {
 		t.Errorf("%s rows are live", live[0][0])
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,80 +26,99 @@ type hands struct {
 
 // Work does a job on its resources, each under its lease.
 func (h hands) Work(ctx context.Context, job agent.Job) (agent.Report, error) {
-	task, err := h.task(ctx, job)
-	if err != nil {
-		return agent.Report{}, h.app.told(err)
-	}
-	if task == nil { // an earlier attempt has done it
-		return agent.Report{Resources: []agent.ResourceReport{{Resource: job.Resources[0], Outcome: "done"}}}, nil
+	o := h.app.engineOptions()
+	if job.Kind == agent.JobApply || job.Kind == agent.JobResolve {
+		done, err := h.decided(ctx, job, &o.Staged)
+		if err != nil {
+			return agent.Report{}, h.app.told(err)
+		}
+		if done {
+			return doneBefore(job), nil
+		}
 	}
 	if err := h.app.mirror.Ready(ctx, job.Resources); err != nil {
 		return agent.Report{}, h.app.told(err)
 	}
-	o := h.app.engineOptions()
 	o.Wait, o.Watch = agentWait, h.app.watched(nil)
-	outcomes := task(sync.NewEngine(h.source, h.app.mirror, o), ctx, job.Resources)
+	outcomes := task(job)(sync.NewEngine(h.source, h.app.mirror, o), ctx, job.Resources)
+	if !o.Staged.IsZero() && sync.NotApplicable(outcomes[0].Err) {
+		// Somebody was quicker: it may be what was to be done.
+		if done, err := h.decided(ctx, job, &o.Staged); err != nil || done {
+			return doneBefore(job), err
+		}
+	}
 	h.app.tell(ctx, outcomes)
 	h.app.counted(outcomes)
 	return h.report(ctx, job, outcomes)
 }
 
-// errPlanGone is a plan that is not the one in staging.
-var errPlanGone = errors.New("this plan is not there any more: another one was made, or it was applied or dropped")
-
-func (h hands) task(ctx context.Context, job agent.Job) (func(*sync.Engine, context.Context, []string) []sync.Outcome, error) {
-	switch job.Kind {
-	case agent.JobSync:
-		return (*sync.Engine).Sync, nil
-	case agent.JobVerify:
-		return (*sync.Engine).Verify, nil
-	case agent.JobPlan:
-		return (*sync.Engine).Plan, nil
-	case agent.JobApply:
-		p, found, err := h.app.mirror.Pass(ctx, job.Resources[0])
-		if err == nil && (!found || planName(p.StartedAt) != job.Plan) {
-			return nil, h.doneBefore(ctx, job, "apply")
-		}
-		return func(e *sync.Engine, ctx context.Context, rs []string) []sync.Outcome { return e.Apply(ctx, rs, false) }, err
-	default:
-		_, found, err := h.app.mirror.Pass(ctx, job.Resources[0])
-		if err == nil && !found {
-			mode := "accept"
-			if job.Choice == agent.Abort {
-				mode = "abort"
-			}
-			if done := h.doneBefore(ctx, job, mode); done == nil {
-				return nil, nil
-			}
-		}
-		return choices()[job.Choice], err
+func task(job agent.Job) func(*sync.Engine, context.Context, []string) []sync.Outcome {
+	if job.Kind == agent.JobResolve {
+		return map[agent.Choice]func(*sync.Engine, context.Context, []string) []sync.Outcome{
+			agent.AcceptAll: (*sync.Engine).Accept, agent.WithoutDeletes: (*sync.Engine).AcceptWithoutDeletes, agent.Abort: (*sync.Engine).Abort,
+		}[job.Choice]
 	}
+	return map[agent.JobKind]func(*sync.Engine, context.Context, []string) []sync.Outcome{
+		agent.JobSync: (*sync.Engine).Sync, agent.JobVerify: (*sync.Engine).Verify, agent.JobPlan: (*sync.Engine).Plan,
+		agent.JobApply: func(e *sync.Engine, ctx context.Context, rs []string) []sync.Outcome { return e.Apply(ctx, rs, false) },
+	}[job.Kind]
 }
 
-func choices() map[agent.Choice]func(*sync.Engine, context.Context, []string) []sync.Outcome {
-	return map[agent.Choice]func(*sync.Engine, context.Context, []string) []sync.Outcome{
-		agent.AcceptAll: (*sync.Engine).Accept, agent.WithoutDeletes: (*sync.Engine).AcceptWithoutDeletes, agent.Abort: (*sync.Engine).Abort,
-	}
-}
+// planForm is how a full pass is called: no two of a resource began in the same moment.
+const planForm = "20060102T150405.000000Z"
 
-// planName is how a plan is called: no two of a resource began in the same moment.
-func planName(began time.Time) string { return began.UTC().Format("20060102T150405.000000Z") }
+func planName(began time.Time) string { return began.UTC().Format(planForm) }
 
-// doneBefore is nil when a run since the task began has done the job: the process
-// died between that and noting the task's end.
-func (h hands) doneBefore(ctx context.Context, job agent.Job, mode string) error {
-	runs, err := h.app.mirror.Runs(ctx, job.Resources[0], 20)
-	if err != nil {
-		return err
-	}
-	for _, r := range runs {
-		if r.Mode == mode && r.Code == "" && r.EndedAt != nil && r.StartedAt.After(job.Since) {
-			return nil
-		}
-	}
+func planGone() *agent.Failure {
 	return &agent.Failure{
-		Class: agent.Permanent, Code: "plan_gone", Message: errPlanGone.Error(), Suggestions: []string{"make a plan anew with rebuild.plan"},
+		Class: agent.Permanent, Code: "plan_gone", Message: "this plan is not there any more: another one was made, or it was applied or dropped",
+		Suggestions: []string{"make a plan anew with rebuild.plan, or ask mirror.status what is held now"},
 	}
+}
+
+func doneBefore(job agent.Job) agent.Report {
+	return agent.Report{Resources: []agent.ResourceReport{{Resource: job.Resources[0], Outcome: "done"}}}
+}
+
+// decided finds the pass that the job is for, which goes into staged while it is
+// there. done tells that what was to be done with it has been done: the process died
+// between that and noting the task's end, or somebody else did the same. A pass that
+// met another end, or none that is known, is a plan that is gone.
+func (h hands) decided(ctx context.Context, job agent.Job, staged *time.Time) (done bool, err error) {
+	meant, err := time.Parse(planForm, job.Plan)
+	if err != nil {
+		return false, planGone()
+	}
+	p, found, err := h.app.mirror.Pass(ctx, job.Resources[0])
+	if err != nil {
+		return false, err
+	}
+	if found && p.StartedAt.Equal(meant) {
+		*staged = meant
+		return false, nil
+	}
+	merged, spared, err := h.app.mirror.Merged(ctx, job.Resources[0])
+	switch {
+	case err != nil:
+		return false, err
+	case merged.Equal(meant) && job.Choice != agent.Abort && spared == (job.Choice == agent.WithoutDeletes):
+		return true, nil
+	case !merged.Equal(meant) && job.Choice == agent.Abort && !found:
+		if done, err = h.dropped(ctx, job.Resources[0], meant); err != nil || done {
+			return done, err
+		}
+	}
+	return false, planGone()
+}
+
+// dropped reports whether somebody dropped what was staged since then: one who said
+// so at the end, or died before.
+func (h hands) dropped(ctx context.Context, resource string, since time.Time) (bool, error) {
+	runs, err := h.app.mirror.Runs(ctx, resource, 20)
+	return slices.ContainsFunc(runs, func(r mirror.Run) bool {
+		said := r.Outcome == string(sync.Aborted) || r.Outcome == mirror.OutcomeAbandoned || r.EndedAt == nil
+		return r.Mode == "abort" && said && r.StartedAt.After(since)
+	}), err
 }
 
 // report makes outcomes a report, or a failure that has the report in its details.
@@ -110,9 +130,7 @@ func (h hands) report(ctx context.Context, job agent.Job, outcomes []sync.Outcom
 		x := reported(o)
 		aside = aside || o.Result == sync.SteppedAside
 		if o.Result == sync.Planned {
-			if p, found, err := h.app.mirror.Pass(ctx, o.Resource); err == nil && found {
-				x.Plan = planName(p.StartedAt)
-			}
+			x.Plan = planName(o.Staged)
 		}
 		if failedAt(o, job) {
 			f := classify(o.Err)
