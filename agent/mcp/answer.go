@@ -89,6 +89,9 @@ func fail(w http.ResponseWriter, r *http.Request, id jsontext.Value, f *fault) {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
+	if f.status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
 	send(w, r, f.status, answer)
 }
 

@@ -181,8 +181,16 @@ func TestAnAnswerIsBounded(t *testing.T) {
 func TestTooManyCallsAtOnceAreTurnedAway(t *testing.T) {
 	s := open(t, func(st *stage) { st.door.MaxCalls = 1 })
 	p := newPlatform(s).shake(t)
-	// A body that does not end holds the only place.
-	busy := hang(t, p)
+	// Bodies that do not end hold all places of those that come.
+	var ends []func()
+	for range 4 {
+		ends = append(ends, hang(t, p))
+	}
+	busy := func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 	r := p.ask(t, "ping", "")
 	if r.status != 429 || r.header.Get("Retry-After") != "1" {
 		t.Errorf("%d %v %s", r.status, r.header, r.body)

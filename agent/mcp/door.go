@@ -29,6 +29,9 @@ const (
 	// a request's headers to its handler, and nothing else of the request.
 	verifiedHeader = "X-Verified-Call"
 	bodyTime       = 10 * time.Second // for a request's body to come
+	// readsPerSlot is how many bodies may be on their way for each message that may be
+	// answered.
+	readsPerSlot = 4
 )
 
 // Door is the MCP server. It is safe for use by several goroutines.
@@ -37,8 +40,9 @@ type Door struct {
 	checker *checker
 	server  *sdk.Server
 	handler http.Handler
-	slots   chan struct{}
-	tools   []byte // the answer to tools/list
+	reads   chan struct{} // bodies that are on their way, anybody's
+	slots   chan struct{} // messages that are being answered
+	tools   []byte        // the answer to tools/list
 }
 
 // New makes the door. The error names every mistake in the options.
@@ -47,7 +51,7 @@ func New(o Options) (*Door, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	d := &Door{options: o, slots: make(chan struct{}, o.MaxCalls)}
+	d := &Door{options: o, reads: make(chan struct{}, readsPerSlot*o.MaxCalls), slots: make(chan struct{}, o.MaxCalls)}
 	d.checker = &checker{application: o.Application, rules: o.Context, ask: introspect(platform(askTime), o.Context)}
 	var err error
 	if d.tools, err = listing(o.Application, d.allowed()); err != nil {
@@ -93,13 +97,14 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 			fail(w, r, nil, f)
 			return
 		}
-		d.handler.ServeHTTP(w, reduced(r, nil, "")) // a stream, until the session ends
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a stream, until the session ends
+		d.handler.ServeHTTP(w, reduced(r, nil, ""))
 	case http.MethodDelete:
 		if f := inSession(r); f != nil {
 			fail(w, r, nil, f)
 			return
 		}
-		d.pass(w, r, nil, nil, "")
+		d.pass(r, nil, nil, "")(w)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		fail(w, r, nil, &fault{http.StatusMethodNotAllowed, invalidRequest, "GET, POST and DELETE are served", nil})
@@ -107,44 +112,73 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // post takes one message: it answers what is wrong itself, and gives the rest to the
-// SDK.
+// SDK. Only the work in between takes a place: who sends slowly, or does not read, need
+// not be the platform, and must not keep it out.
 func (d *Door) post(w http.ResponseWriter, r *http.Request) {
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		fail(w, r, nil, &fault{http.StatusTooManyRequests, invalidRequest, "too many requests at once", map[string]string{"errorCode": "too_many_calls"}})
-		return
-	}
-	body, f := d.body(w, r)
+	body, f := d.hear(w, r)
 	if f != nil {
 		fail(w, r, nil, f)
 		return
+	}
+	if !enter(d.slots) {
+		fail(w, r, nil, tooMany())
+		return
+	}
+	give := func() func(http.ResponseWriter) {
+		defer func() { <-d.slots }()
+		return d.take(r, body)
+	}()
+	give(w)
+}
+
+// hear reads the body, when there is room for one more.
+func (d *Door) hear(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
+	if !enter(d.reads) {
+		return nil, tooMany()
+	}
+	defer func() { <-d.reads }()
+	return d.body(w, r)
+}
+
+// enter takes one of the places, if there is one.
+func enter(places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func tooMany() *fault {
+	return &fault{http.StatusTooManyRequests, invalidRequest, "too many requests at once", map[string]string{"errorCode": "too_many_calls"}}
+}
+
+// take does what a message asks for, and returns what writes the answer.
+func (d *Door) take(r *http.Request, body []byte) func(http.ResponseWriter) {
+	refuse := func(id jsontext.Value, f *fault) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { fail(w, r, id, f) }
 	}
 	m, f := decode(body)
 	if f == nil {
 		f = known(&m)
 	}
 	if f != nil {
-		fail(w, r, m.ID, f)
-		return
+		return refuse(m.ID, f)
 	}
 	if !m.call() && !m.reply() && !heeded(m.Method) {
-		w.WriteHeader(http.StatusAccepted) // a notification has no answer, not even "no"
-		return
+		// A notification has no answer, not even "no".
+		return func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }
 	}
 	verified, f := d.admit(r, &m, body)
 	if f != nil {
-		fail(w, r, m.ID, f)
-		return
+		return refuse(m.ID, f)
 	}
 	text, err := m.encode()
 	if err != nil {
-		fail(w, r, m.ID, &fault{http.StatusBadRequest, invalidRequest, "the message cannot be read", nil})
-		return
+		return refuse(m.ID, &fault{http.StatusBadRequest, invalidRequest, "the message cannot be read", nil})
 	}
-	d.pass(w, r, m.ID, text, verified)
+	return d.pass(r, m.ID, text, verified)
 }
 
 // admit lets a message in: a handshake when there is room, anything else in a
@@ -206,11 +240,11 @@ func (d *Door) room() {
 	}
 }
 
-// pass gives a request to the SDK and its answer to the client.
-func (d *Door) pass(w http.ResponseWriter, r *http.Request, id jsontext.Value, body []byte, verified string) {
+// pass gives a request to the SDK, and returns what gives its answer to the client.
+func (d *Door) pass(r *http.Request, id jsontext.Value, body []byte, verified string) func(http.ResponseWriter) {
 	said := &recorder{header: http.Header{}}
 	d.handler.ServeHTTP(said, reduced(r, body, verified))
-	said.give(w, r, id)
+	return func(w http.ResponseWriter) { said.give(w, r, id) }
 }
 
 // reduced is the request as the SDK may see it: without a protected header, a

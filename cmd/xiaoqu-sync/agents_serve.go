@@ -17,6 +17,9 @@ import (
 const (
 	agentHeaderTime = 5 * time.Second
 	agentIdleTime   = 2 * time.Minute
+	// agentAnswerTime ends the answer to who does not read it. The stream of a session
+	// takes its own time.
+	agentAnswerTime = time.Minute
 	agentStopTime   = 8 * time.Second // a stop takes ten seconds at most
 )
 
@@ -30,7 +33,7 @@ func (g *agents) serve(ctx context.Context) error {
 	}
 	g.app.log.Info("the doors are open", zap.String("address", l.Addr().String()), zap.Strings("doors", g.app.config.Agents.Doors), zap.Strings("allow", g.app.config.Agents.Allow))
 	server := &http.Server{
-		Handler: g.routes(), ReadHeaderTimeout: agentHeaderTime, ReadTimeout: time.Minute, IdleTimeout: agentIdleTime, MaxHeaderBytes: 64 << 10,
+		Handler: g.routes(), ReadHeaderTimeout: agentHeaderTime, ReadTimeout: time.Minute, WriteTimeout: agentAnswerTime, IdleTimeout: agentIdleTime, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    zap.NewStdLog(g.app.log.Named("http")),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
