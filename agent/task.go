@@ -113,8 +113,9 @@ type Tasks interface {
 	// waits for Claim.
 	Begin(ctx context.Context, t Task, claim bool, hold time.Duration) (made Task, fresh bool, err error)
 	// Claim takes the oldest task that nobody works on, for hold; nil when there is
-	// none. A task whose claim ran out counts as nobody's.
-	Claim(ctx context.Context, hold time.Duration) (*Task, error)
+	// none. A task whose claim ran out counts as nobody's. It is one of the capabilities
+	// that are named, or one that was due for so long that nobody may do it any more.
+	Claim(ctx context.Context, able []string, hold time.Duration) (*Task, error)
 	// Hold prolongs the claim; false when it was lost, or the task was cancelled.
 	Hold(ctx context.Context, t Task, hold time.Duration) (bool, error)
 	// Finish ends this attempt and writes its events; false when the claim was lost.

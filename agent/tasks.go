@@ -87,7 +87,7 @@ func (s *Service) sweep(ctx context.Context) {
 func (s *Service) workOne(ctx context.Context, rings map[string]chan struct{}) (bool, error) {
 	// A claim that a stop broke off would be nobody's until it runs out.
 	end := context.WithoutCancel(ctx)
-	t, err := s.options.Tasks.Claim(end, s.options.Hold)
+	t, err := s.options.Tasks.Claim(end, s.able(), s.options.Hold)
 	if err != nil || t == nil {
 		return false, err
 	}
@@ -105,6 +105,18 @@ func (s *Service) workOne(ctx context.Context, rings map[string]chan struct{}) (
 		nudge(ring)
 	}
 	return true, err
+}
+
+// able are the capabilities whose tasks this process may do. Another on the same
+// database may be allowed more, or less.
+func (s *Service) able() []string {
+	ids := []string{}
+	for _, c := range s.on {
+		if c.Async {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }
 
 // attempt runs the task's capability. It is done unless the same may do later, and
@@ -192,6 +204,10 @@ func (s *Service) tried(ctx context.Context, c *Capability, t Task) (Outcome, er
 		if call.Input, err = t.decided(c.Choice); err != nil {
 			return Outcome{}, err
 		}
+	}
+	// What is mirrored may have changed since the door let it in.
+	if f := c.input.check(call.Input); f != nil {
+		return Outcome{}, f
 	}
 	result, err := s.now(ctx, c, call)
 	return Outcome{State: Completed, Result: &result}, err

@@ -30,7 +30,7 @@ func TestCancelEndsWhatNobodyWorksOn(t *testing.T) {
 	if got := must(f.Cancel(t.Context(), "task_x"))(t); got != nil {
 		t.Errorf("%+v", got)
 	}
-	if c := must(f.Claim(t.Context(), time.Minute))(t); c != nil {
+	if c := must(f.Claim(t.Context(), agent.Writing(), time.Minute))(t); c != nil {
 		t.Errorf("%+v", c)
 	}
 	if n := value[int](t, f, "select count(*) from xiaoqu_sync.agent_events"); n != 0 {
@@ -46,7 +46,7 @@ func TestCancelAndClaimRace(t *testing.T) {
 		var g errgroup.Group
 		var claim, cancelled *agent.Task
 		ctx := context.WithoutCancel(t.Context())
-		g.Go(func() (err error) { claim, err = f.Claim(ctx, time.Minute); return err })
+		g.Go(func() (err error) { claim, err = f.Claim(ctx, agent.Writing(), time.Minute); return err })
 		g.Go(func() (err error) { cancelled, err = f.Cancel(ctx, task.ID); return err })
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ func TestADatabaseThatIsAwayIsAPassingFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			_, err = s.Claim(t.Context(), time.Minute)
+			_, err = s.Claim(t.Context(), agent.Writing(), time.Minute)
 			wantFailure(t, err, agent.Temporary, "database_unreachable")
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Error(err)
@@ -35,7 +35,7 @@ func TestADatabaseThatIsAwayIsAPassingFailure(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err = s.Claim(ctx, time.Minute); !errors.Is(err, context.Canceled) {
+			if _, err = s.Claim(ctx, agent.Writing(), time.Minute); !errors.Is(err, context.Canceled) {
 				t.Errorf("given up: %v", err)
 			}
 		})
@@ -76,7 +76,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 func TestADatabaseThatWasNotMigratedSaysSo(t *testing.T) {
 	f := setUp(t)
 	f.exec(t, "drop table xiaoqu_sync.agent_tasks cascade; drop view xiaoqu.contracts_live")
-	_, err := f.Claim(t.Context(), time.Minute)
+	_, err := f.Claim(t.Context(), agent.Writing(), time.Minute)
 	wantFailure(t, err, agent.Permanent, "schema_mismatch")
 	_, _, err = f.Record(t.Context(), "contracts", "a")
 	wantFailure(t, err, agent.Permanent, "schema_mismatch")

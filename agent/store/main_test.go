@@ -146,7 +146,7 @@ func (f fixture) begun(t testing.TB, task agent.Task) agent.Task {
 
 func (f fixture) claimed(t testing.TB) agent.Task {
 	t.Helper()
-	c := must(f.Claim(t.Context(), time.Minute))(t)
+	c := must(f.Claim(t.Context(), agent.Writing(), time.Minute))(t)
 	if c == nil {
 		t.Fatal("nothing to claim")
 	}

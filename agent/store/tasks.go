@@ -83,14 +83,20 @@ set state = 'running', attempt = t.attempt + 1, started_at = coalesce(t.started_
 where t.id = (
 	select n.id from {sync}.agent_tasks n
 	where n.state in ('accepted', 'running') and not n.at_once and n.due_at <= now()
+		and (n.capability = any ($2::text[]) or n.due_at < now() - $3::float8 * interval '1 second')
 	order by n.created_at, n.id limit 1
 	for update skip locked)
 returning ` + taskColumns
 
+// orphanTime is how long a task waits for a process that may do it. It is as long as
+// a task may take: by then, nobody who may is only busy.
+const orphanTime = time.Hour
+
 // Claim takes the oldest task that nobody works on, for hold; nil when there is none.
-func (s *Store) Claim(ctx context.Context, hold time.Duration) (*agent.Task, error) {
+// Of others than the able capabilities it takes what was due for more than an hour.
+func (s *Store) Claim(ctx context.Context, able []string, hold time.Duration) (*agent.Task, error) {
 	var t *agent.Task
-	err := s.do(ctx, "claim a task", statement{claimTask, []any{seconds(hold)}, one(&t, task)})
+	err := s.do(ctx, "claim a task", statement{claimTask, []any{seconds(hold), able, seconds(orphanTime)}, one(&t, task)})
 	return t, err
 }
 

@@ -107,7 +107,7 @@ func TestACallThatWasLeftInTheMiddleIsDoneByTheSameCall(t *testing.T) {
 		t.Error("taken over while it is worked on")
 	}
 	f.expire(t)
-	if c := must(f.Claim(t.Context(), time.Minute))(t); c != nil {
+	if c := must(f.Claim(t.Context(), agent.Writing(), time.Minute))(t); c != nil {
 		t.Error("a worker took a call whose caller has gone")
 	}
 	other := call
@@ -143,7 +143,7 @@ func TestClaimsGoByAgeAndComeBack(t *testing.T) {
 	}
 	none := func(why string) {
 		t.Helper()
-		if c := must(f.Claim(t.Context(), time.Minute))(t); c != nil {
+		if c := must(f.Claim(t.Context(), agent.Writing(), time.Minute))(t); c != nil {
 			t.Fatalf("%s: %+v", why, c)
 		}
 	}
