@@ -34,7 +34,11 @@ func (a *app) openStore(ctx context.Context) (*store.Store, error) {
 	if a.login != nil {
 		o.Login = a.login.Login
 	}
-	return store.Open(ctx, o)
+	s, err := store.Open(ctx, o)
+	if err == nil {
+		a.renewed.add(s.Reconnect)
+	}
+	return s, err
 }
 
 // mirrored are the configured resources with their typed columns.

@@ -38,6 +38,7 @@ type app struct {
 	countedKey string
 	began      time.Time
 
+	renewed   renewals // of the database's login
 	aside     errgroup.Group
 	stopAside []context.CancelFunc
 }
@@ -72,7 +73,8 @@ func (p *program) open(ctx context.Context, cfg *config.Config) (*app, error) {
 	}
 	a.metrics = a.newRecorder()
 	if a.login != nil {
-		a.beside(ctx, func(ctx context.Context) { a.login.Keep(ctx, a.mirror.Reconnect) })
+		a.renewed.add(a.mirror.Reconnect)
+		a.beside(ctx, func(ctx context.Context) { a.login.Keep(ctx, a.renewed.tell) })
 	}
 	return a, nil
 }
