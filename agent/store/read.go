@@ -67,13 +67,35 @@ func (s *Store) Changes(ctx context.Context, resource string, after int64, limit
 	return s.records(ctx, "read changes of "+resource, reading.changes, after, limit)
 }
 
-// records runs a statement whose columns are those of selectSQL.
+// maxKept bounds what is kept of an answer's records, in bytes. It is more than the
+// catalogue gives in one answer, so that it always sees that there is more.
+const maxKept = 1 << 20
+
+// records runs a statement whose columns are those of selectSQL. A record may have
+// megabytes, and two hundred of them are asked for: what is behind the bound comes,
+// and is let go row by row. Two rows are kept in any case.
 func (s *Store) records(ctx context.Context, op, sql string, args ...any) (all []agent.Record, err error) {
 	err = s.read(ctx, op, statement{sql, args, func(rows pgx.Rows) (err error) {
-		all, err = pgx.CollectRows(rows, record)
+		all, err = bounded(rows)
 		return err
 	}})
 	return all, err
+}
+
+func bounded(rows pgx.Rows) (all []agent.Record, err error) {
+	defer rows.Close() // reads to the end
+	for kept := 0; rows.Next(); {
+		if len(all) > 1 && kept > maxKept {
+			return all, nil // an error behind it changes nothing of these
+		}
+		r, err := record(rows)
+		if err != nil {
+			return nil, err
+		}
+		kept += len(r.Record) + len(r.Columns)
+		all = append(all, r)
+	}
+	return all, rows.Err()
 }
 
 func record(row pgx.CollectableRow) (r agent.Record, err error) {
