@@ -1,10 +1,15 @@
 package store_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent/store"
 )
 
 // A page of fat records is more than a process should hold; no answer has them all.
@@ -35,4 +40,33 @@ func TestNoMoreIsKeptThanAnAnswerHolds(t *testing.T) {
 	if err != nil || len(rows) != 6 || rows[5].ChangeSeq != 6 {
 		t.Errorf("%d changes, %v", len(rows), err)
 	}
+}
+
+// Slow questions must not keep a task's claim from being prolonged: the task would be
+// begun again by somebody else, and by somebody else.
+func TestSlowReadsLeaveConnectionsForTasks(t *testing.T) {
+	f := setUp(t, func(o *store.Options) { o.MaxConns = 4 })
+	f.begun(t, newTask("k"))
+	task := f.claimed(t)
+	tx, err := f.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err := tx.Exec(t.Context(), "lock table xiaoqu.contracts in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	for range 16 {
+		g.Go(func() error { _, _, _ = f.Record(t.Context(), "contracts", "1"); return nil })
+	}
+	for value[int](t, f, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") < 2 {
+	}
+	for range 10 {
+		began := time.Now()
+		if !must(f.Hold(t.Context(), task, time.Minute))(t) || time.Since(began) > time.Second {
+			t.Errorf("it took %v", time.Since(began))
+		}
+	}
+	_ = g.Wait()
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
 )
 
 const (
@@ -50,6 +52,16 @@ func (s *Store) read(ctx context.Context, op string, one statement) error {
 	head := statement{sql: plainSettings, args: []any{readTimeout}}
 	if s.role != "" {
 		head = statement{sql: readerSettings, args: []any{readTimeout, s.role}}
+	}
+	timer := time.NewTimer(opTimeout)
+	defer timer.Stop()
+	select {
+	case s.looks <- struct{}{}:
+		defer func() { <-s.looks }()
+	case <-timer.C:
+		return &agent.Failure{Class: agent.Limited, Code: "too_many_calls", Message: "too many calls at once, and slow ones", RetryAfter: time.Second}
+	case <-ctx.Done():
+		return fail(ctx, op, ctx.Err())
 	}
 	return s.send(ctx, op, []statement{head, one})
 }

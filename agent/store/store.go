@@ -17,9 +17,12 @@ import (
 const (
 	defaultSchema   = "xiaoqu"
 	defaultMaxConns = 8
-	application     = "xiaoqu-sync agent"
-	connectTimeout  = 10 * time.Second
-	closeTimeout    = time.Second
+	// spareConns are never taken by those who ask the mirror, however slow that is:
+	// tasks need them to keep their claims.
+	spareConns     = 2
+	application    = "xiaoqu-sync agent"
+	connectTimeout = 10 * time.Second
+	closeTimeout   = time.Second
 )
 
 // Options say which database, and what of it may be read.
@@ -44,6 +47,7 @@ type Store struct {
 	layout   migrations.Layout
 	role     string
 	readings map[string]reading // by resource
+	looks    chan struct{}      // reads at the same time
 }
 
 var (
@@ -72,6 +76,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.looks = make(chan struct{}, max(1, config.MaxConns-spareConns))
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fail(ctx, "open", err)
 	}
