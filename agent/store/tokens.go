@@ -92,11 +92,22 @@ func tokenInfo(row pgx.CollectableRow) (t TokenInfo, err error) {
 	return t, err
 }
 
-// RevokeToken removes a token; false when there is none of this name.
+// The door of tokens is the one over HTTP.
+const revokeToken = `
+with gone as (
+	delete from {sync}.agent_tokens where name = $1::text returning name
+), cancelled as (
+	update {sync}.agent_tasks t set state = 'cancelled', ended_at = now(), changes = t.changes + 1
+	from gone where t.door = 'api' and t.caller = gone.name and t.state in ('accepted', 'choosing')
+)
+select name from gone`
+
+// RevokeToken removes a token; false when there is none of this name. Its tasks that
+// nobody works on are cancelled: one that was stolen must not have its last wish done.
 func (s *Store) RevokeToken(ctx context.Context, name string) (gone bool, err error) {
 	if !tokenName.MatchString(name) {
 		return false, nil
 	}
-	err = s.do(ctx, "revoke a token", statement{`delete from {sync}.agent_tokens where name = $1::text returning name`, []any{name}, some(&gone)})
+	err = s.do(ctx, "revoke a token", statement{revokeToken, []any{name}, some(&gone)})
 	return gone, err
 }
