@@ -46,9 +46,22 @@ func (d *Door) invoke(ctx context.Context, body []byte) answer {
 	case !plain(e.User.RelayUID) || !plain(e.User.Ref):
 		return answer{order: e.OrderID}.failed(codeInput, "malformed", "the order has no usable user")
 	case d.options.Supplier.binds() && e.User.Ref == "":
-		return answer{order: e.OrderID}.failed(codeUnauthorized, "not_bound", "the user is not bound to an account here")
+		return d.unbound(ctx, e)
 	}
 	return d.order(ctx, e)
+}
+
+// unbound answers an order of a user who is not bound. One that was begun before has
+// its answer, and hears that again whatever has become of the binding (RSP §10).
+func (d *Door) unbound(ctx context.Context, e invocation) answer {
+	a := answer{order: e.OrderID}
+	switch _, err := d.options.Service.TaskOf(ctx, doorName, "", e.OrderID); {
+	case err == nil:
+		return d.order(ctx, e)
+	case agent.AsFailure(err).Class != agent.NotFound:
+		return d.trouble(a, err)
+	}
+	return a.failed(codeUnauthorized, "not_bound", "the user is not bound to an account here")
 }
 
 func (d *Door) order(ctx context.Context, e invocation) answer {

@@ -215,8 +215,13 @@ func TestABindingComesBeforeAnOrder(t *testing.T) {
 		t.Errorf("without a database: %s", r.Raw)
 	}
 	bound := strings.Replace(invocation("ord_2", "mirror_status", `{}`), `"supplier_user_ref":null`, `"supplier_user_ref":"acct_7"`, 1)
-	if r := w.relay.say(bound); r.Status != "completed" {
-		t.Errorf("bound: %s", r.Raw)
+	first := w.relay.say(bound)
+	if first.Status != "completed" {
+		t.Errorf("bound: %s", first.Raw)
+	}
+	// An order keeps its answer, whatever has become of the binding since.
+	if r := w.relay.invoke("ord_2", "mirror_status", `{}`); r.Raw != first.Raw {
+		t.Errorf("the same order, no longer bound: %s", r.Raw)
 	}
 }
 
