@@ -68,6 +68,24 @@ func TestWhoMayNotAndWhatIsNotAreRefusedFirst(t *testing.T) {
 	}
 }
 
+// To JSON Schema 2.0 is an integer, and some write every number so.
+func TestAWholeNumberIsOneHoweverItIsWritten(t *testing.T) {
+	h := newHouse(t)
+	s := h.service(t, nil)
+	for i := range 3 {
+		h.put(t, int64(i+1), string(rune('a'+i)), `{}`)
+	}
+	for input, want := range map[string]string{
+		`{"resource":"contracts","after":1.0,"limit":1.0}`:  "1 changes of contracts, and more",
+		`{"resource":"contracts","after":1e0}`:              "2 changes of contracts",
+		`{"resource":"contracts","after":9007199254740991}`: "0 changes of contracts",
+	} {
+		if got := do(t, s, call("changes.list", input, "")).Result.Summary; got != want {
+			t.Errorf("%s: %s", input, got)
+		}
+	}
+}
+
 func TestTooManyCallsAtOnceAreTurnedAway(t *testing.T) {
 	h := newHouse(t)
 	in, out := make(chan struct{}), make(chan struct{})

@@ -27,7 +27,6 @@ func TestAnInputThatDoesNotFitIsNamedByItsField(t *testing.T) {
 		{"changes.list", `{"resource":"users","after":-` + secret + `}`, "after", "at least 0"},
 		{"changes.list", `{"resource":"users","after":0,"limit":` + secret + `}`, "limit", "at most 200"},
 		{"changes.list", `{"resource":"users","after":1.5}`, "after", "want integer"},
-		{"changes.list", `{"resource":"users","after":1e3}`, "", "cannot be read"},
 		{"sync.run", `{"resources":["users","users"]}`, "resources", "equal"},
 		{"sync.run", `{"resources":[` + strings.Repeat("1e999999,", 20000) + `1]}`, "", "exponent"},
 		{"changes.list", `{"resource":"users","after":1E-401}`, "", "exponent"},

@@ -79,13 +79,13 @@ func (s *Service) freshness(ctx context.Context, in resourcesInput) (string, any
 
 type quarantineInput struct {
 	Resource string `json:"resource"`
-	After    int64  `json:"after"`
-	Limit    int    `json:"limit"`
+	After    whole  `json:"after"`
+	Limit    whole  `json:"limit"`
 }
 
 func (s *Service) quarantine(ctx context.Context, in quarantineInput) (string, any, error) {
 	limit := limitOr(in.Limit)
-	lines, err := s.options.Mirror.Quarantine(ctx, in.Resource, in.After, limit+1)
+	lines, err := s.options.Mirror.Quarantine(ctx, in.Resource, int64(in.After), limit+1)
 	if err != nil {
 		return "", nil, err
 	}

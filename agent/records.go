@@ -71,7 +71,7 @@ type searchInput struct {
 	Resource string   `json:"resource"`
 	Filters  []Filter `json:"filters"`
 	AfterID  string   `json:"after_id"`
-	Limit    int      `json:"limit"`
+	Limit    whole    `json:"limit"`
 }
 
 func (s *Service) search(ctx context.Context, in searchInput) (string, any, error) {
@@ -93,18 +93,18 @@ func (s *Service) search(ctx context.Context, in searchInput) (string, any, erro
 
 type changesInput struct {
 	Resource string `json:"resource"`
-	After    int64  `json:"after"`
-	Limit    int    `json:"limit"`
+	After    whole  `json:"after"`
+	Limit    whole  `json:"limit"`
 }
 
 func (s *Service) changes(ctx context.Context, in changesInput) (string, any, error) {
 	limit := limitOr(in.Limit)
-	rows, err := s.options.Mirror.Changes(ctx, in.Resource, in.After, limit+1)
+	rows, err := s.options.Mirror.Changes(ctx, in.Resource, int64(in.After), limit+1)
 	if err != nil {
 		return "", nil, err
 	}
 	rows, more := cutRecords(rows, limit)
-	next := in.After
+	next := int64(in.After)
 	if len(rows) > 0 {
 		next = rows[len(rows)-1].ChangeSeq
 	}
@@ -216,11 +216,24 @@ func limitShape() shape {
 	return l
 }
 
-func limitOr(n int) int {
+func limitOr(n whole) int {
 	if n == 0 {
 		return defaultRows
 	}
-	return n
+	return int(n)
+}
+
+// whole is an integer of an input up to maxInt: 2.0 and 2e0 are two, as in JSON Schema.
+type whole int64
+
+// UnmarshalJSON takes what the schema took.
+func (n *whole) UnmarshalJSON(text []byte) error {
+	var f float64 // it has every integer up to maxInt
+	if err := json.Unmarshal(text, &f); err != nil {
+		return err
+	}
+	*n = whole(f)
+	return nil
 }
 
 // cut takes the one row that was asked for too many off again.
