@@ -43,6 +43,7 @@ type Door struct {
 	reads   chan struct{} // bodies that are on their way, anybody's
 	slots   chan struct{} // messages that are being answered
 	tools   []byte        // the answer to tools/list
+	proven  proven
 }
 
 // New makes the door. The error names every mistake in the options.
@@ -223,21 +224,12 @@ func (d *Door) verify(r *http.Request, asked request, body []byte) (verified str
 	if d.tool(asked.Name) == nil {
 		return "", &fault{http.StatusOK, unknownMethod, "there is no such tool", nil}
 	}
+	d.proven.add(r.Header.Get(sessionHeader))
 	text, err := json.Marshal(c)
 	if err != nil {
 		return "", refused(http.StatusInternalServerError, "internal_error", "the call failed")
 	}
 	return string(text), nil
-}
-
-// room makes room for a session. Taking the oldest's place beats turning the platform
-// away: who lost a session shakes hands again, and nobody can use all of them up.
-func (d *Door) room() {
-	sessions := slices.Collect(d.server.Sessions())
-	for len(sessions) >= d.options.MaxSessions {
-		_ = sessions[0].Close()
-		sessions = sessions[1:]
-	}
 }
 
 // pass gives a request to the SDK, and returns what gives its answer to the client.

@@ -49,3 +49,16 @@ func TestStrangersWhoAreSlowKeepNobodyOut(t *testing.T) {
 		})
 	}
 }
+
+// A handshake needs no signature. Those who only shake hands make room for each other
+// before who has called something makes room for them.
+func TestStrangersSessionsDoNotTakeThePlatforms(t *testing.T) {
+	s := open(t, func(st *stage) { st.door.MaxSessions = 3 })
+	s.put(t, "c-1", `{"rent":1}`)
+	p := newPlatform(s).shake(t)
+	p.call(t, "i1", "records_get", `{"resource":"contracts","id":"c-1"}`).outcome(t)
+	for range 10 {
+		newPlatform(s).shake(t)
+	}
+	p.call(t, "i2", "records_get", `{"resource":"contracts","id":"c-1"}`).outcome(t)
+}
