@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/xiaoqu-sync/xiaoqu-sync/agent"
 )
 
@@ -37,6 +39,7 @@ type Options struct {
 	// links to documents; "" when it is not known.
 	PublicURL string
 	Version   string // of the program
+	Logger    *zap.Logger
 }
 
 // Door is the HTTP door.
@@ -48,6 +51,9 @@ type Door struct {
 
 // New makes the door. What it tells of the catalogue is rendered once.
 func New(o Options) *Door {
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
 	return &Door{
 		options: o, openAPI: OpenAPI(o.Service.Capabilities(), o.PublicURL, o.Version),
 		list: must(map[string]any{"capabilities": List(o.Service.Capabilities())}),
@@ -90,14 +96,15 @@ func (d *Door) guard(f func(*exchange)) http.Handler {
 		h.Set("Content-Type", "application/json; charset=utf-8")
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok || secret == "" {
+		scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 			x.unauthenticated()
 			return
 		}
 		name, scopes, ok, err := d.options.Tokens.Token(r.Context(), secret)
 		if err != nil {
-			x.refuse(&agent.Failure{Class: agent.Temporary, Code: "database_unreachable", Message: "the token cannot be checked now", RetryAfter: 5 * time.Second})
+			d.options.Logger.Warn("a token cannot be checked", zap.String("operation", x.operation), zap.Error(err))
+			x.refuse(unchecked(err))
 			return
 		}
 		if !ok {
@@ -107,6 +114,15 @@ func (d *Door) guard(f func(*exchange)) http.Handler {
 		x.caller = agent.Caller{Door: Name, Name: name, Scopes: scopes}
 		f(x)
 	})
+}
+
+// unchecked is why a token could not be checked. What a person must mend is not said to
+// pass by itself.
+func unchecked(err error) *agent.Failure {
+	if f := agent.AsFailure(err); f.Class == agent.Permanent {
+		return f
+	}
+	return &agent.Failure{Class: agent.Temporary, Code: "database_unreachable", Message: "the token cannot be checked now", RetryAfter: 5 * time.Second}
 }
 
 func (x *exchange) unauthenticated() {

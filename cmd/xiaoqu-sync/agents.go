@@ -121,7 +121,7 @@ func (g *agents) openDoors() error {
 		return []byte(value)
 	}
 	if g.open(config.DoorAPI) {
-		g.api = api.New(api.Options{Service: g.service, Tokens: g.store, PublicURL: g.app.config.Agents.PublicURL, Version: buildVersion().Version})
+		g.api = api.New(api.Options{Service: g.service, Tokens: g.store, PublicURL: g.app.config.Agents.PublicURL, Version: buildVersion().Version, Logger: g.app.log.Named("api")})
 	}
 	if g.open(config.DoorXiaoya) {
 		x := g.app.config.Agents.Xiaoya
