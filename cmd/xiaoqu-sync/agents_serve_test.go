@@ -125,3 +125,18 @@ func TestATaskOutlivesItsProcess(t *testing.T) {
 		t.Errorf("%s tasks", n[0][0])
 	}
 }
+
+// Who breaks a call off does not want it done by whoever opens the doors next.
+func TestACallThatIsBrokenOffIsNotDoneLater(t *testing.T) {
+	t.Parallel()
+	c := withAgents(t, agent.Writing()...)
+	c.xiaoqu.Inject(remotetest.Fault{Times: -1, Do: remotetest.Fail(remotetest.Failure{Code: remotetest.RateLimited, RetryAfter: "20"})})
+	p := c.launch(t, exec.Command(build(t), "agent", "call", "sync.run", "--input", `{"resources":["users"]}`, "--config", c.lookup("XIAOQU_CONFIG_FOR_TEST")), "XIAOQU_LOG_LEVEL=info")
+	p.logs(t, "waiting to ask again", 1)
+	if exit, took := p.stop(t, syscall.SIGINT); exit != 130 || took > 10*time.Second {
+		t.Errorf("exit %d after %v", exit, took)
+	}
+	if state := c.read(t, "select state from xiaoqu_sync.agent_tasks"); len(state) != 1 || state[0][0] != "cancelled" {
+		t.Errorf("the task is %v", state)
+	}
+}

@@ -140,6 +140,9 @@ func (p *program) agentCall() *cobra.Command {
 	return c
 }
 
+// callOffTime bounds the last word about a call that was broken off.
+const callOffTime = 3 * time.Second
+
 // call does a capability, and waits for its task when it begins one.
 func (g *agents) call(ctx context.Context, id string, input json.RawMessage) (answer, error) {
 	a, err := g.service.Do(ctx, agent.Call{
@@ -157,6 +160,12 @@ func (g *agents) call(ctx context.Context, id string, input json.RawMessage) (an
 	go func() { defer close(ended); g.service.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	t, err := g.follow(ctx, *a.Task)
+	if ctx.Err() != nil { // broken off: nobody else is to go on with it
+		<-ended
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), callOffTime)
+		defer cancel()
+		_, _ = g.service.Cancel(end, *a.Task) // the stop is what is told
+	}
 	switch {
 	case err != nil:
 		return nil, err
