@@ -240,6 +240,27 @@ func TestTheSameCallBesideItselfIsToldToWait(t *testing.T) {
 	}
 }
 
+// A record that no answer could hold must not stop who follows changes.
+func TestARecordThatIsTooLargeIsPassedOver(t *testing.T) {
+	h := newHouse(t)
+	h.put(t, 1, "fat", `{"x":"`+strings.Repeat("x", 2<<20)+`"}`)
+	h.put(t, 2, "thin", `{"x":"y"}`)
+	s := h.service(t, nil)
+	var page struct{ Changes []agent.Record }
+	a := do(t, s, call("changes.list", `{"resource":"contracts","after":0}`, ""))
+	if err := json.Unmarshal(a.Result.Data, &page); err != nil || len(page.Changes) != 2 {
+		t.Fatalf("%v: %d changes in %d bytes", err, len(page.Changes), len(a.Result.Data))
+	}
+	if fat, thin := page.Changes[0], page.Changes[1]; !fat.Omitted || string(fat.Record) != "null" || thin.Omitted || thin.ID != "thin" {
+		t.Errorf("%.200s", a.Result.Data)
+	}
+	var one struct{ Record agent.Record }
+	a = do(t, s, call("records.get", `{"resource":"contracts","id":"fat"}`, ""))
+	if err := json.Unmarshal(a.Result.Data, &one); err != nil || !one.Record.Omitted {
+		t.Errorf("%v: %.200s", err, a.Result.Data)
+	}
+}
+
 func TestALongAnswerIsCutBetweenRecords(t *testing.T) {
 	h := newHouse(t)
 	fat := strings.Repeat("x", 300<<10)

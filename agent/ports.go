@@ -134,6 +134,8 @@ type Record struct {
 	SyncedAt   time.Time       `json:"synced_at"`
 	Columns    json.RawMessage `json:"columns"` // the typed columns by name
 	Record     json.RawMessage `json:"record"`
+	// Omitted: the record is larger than an answer may be. It is set by this package.
+	Omitted bool `json:"omitted"`
 }
 
 // Query is a search. The names in it are of columns that Options.Resources has.

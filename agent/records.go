@@ -64,6 +64,7 @@ func (s *Service) get(ctx context.Context, in getInput) (string, any, error) {
 	if !ok {
 		return "no live record of " + in.Resource + " has this id", map[string]any{"found": false, "record": nil}, nil
 	}
+	r.shorten()
 	return "one record of " + in.Resource, map[string]any{"found": true, "record": r}, nil
 }
 
@@ -207,7 +208,8 @@ func recordShape() shape {
 		"synced_at": moment("When the mirror wrote it."),
 		"columns":   orNull(anyObject("The typed columns by name.")),
 		"record":    orNull(anyObject("As the remote gave it.")),
-	}, "id", "change_seq", "modify_time", "deleted_at", "synced_at", "columns", "record")
+		"omitted":   flag("The record is larger than an answer may be; SQL reads it."),
+	}, "id", "change_seq", "modify_time", "deleted_at", "synced_at", "columns", "record", "omitted")
 }
 
 func limitShape() shape {
@@ -236,6 +238,14 @@ func (n *whole) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// shorten leaves a record out that no answer could hold: a reader gets over it, and
+// is told.
+func (r *Record) shorten() {
+	if len(r.Record)+len(r.Columns) > maxAnswer {
+		r.Record, r.Columns, r.Omitted = nil, nil, true
+	}
+}
+
 // cut takes the one row that was asked for too many off again.
 func cut[T any](rows []T, limit int) ([]T, bool) {
 	if len(rows) > limit {
@@ -249,7 +259,9 @@ func cut[T any](rows []T, limit int) ([]T, bool) {
 func cutRecords(rows []Record, limit int) ([]Record, bool) {
 	rows, more := cut(rows, limit)
 	size := 0
-	for i, r := range rows {
+	for i := range rows {
+		r := &rows[i]
+		r.shorten()
 		size += len(r.Record) + len(r.Columns)
 		if size > maxAnswer && i > 0 {
 			return rows[:i], true

@@ -72,7 +72,7 @@ func (d *Door) Handler() http.Handler {
 	route("POST", "/tasks/{id}/cancel", d.cancel)
 	route("GET", "/openapi.json", func(x *exchange) { _, _ = x.w.Write(d.openAPI) })
 	mux.Handle("/api/v1/", d.guard(func(x *exchange) {
-		// The path is known, or it is not: a method that it does not have gets here too.
+		// A known path with a method that it does not have gets here too.
 		x.refuse(&agent.Failure{Class: agent.NotFound, Code: "not_found", Message: "there is nothing here for this method", Suggestions: []string{"GET /api/v1/openapi.json says what there is"}})
 	}))
 	return mux

@@ -27,14 +27,14 @@ func (d *Door) Handler() http.Handler {
 }
 
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
-	body, status := d.hear(w, r)
+	body, status, why := d.hear(w, r)
 	if status != http.StatusOK {
-		d.refuse(w, status)
+		d.refuse(w, status, why)
 		return
 	}
 	// Only what is Relay's takes one of these places.
 	if !enter(d.slots) {
-		d.refuse(w, http.StatusTooManyRequests)
+		d.refuse(w, http.StatusTooManyRequests, "too many at once")
 		return
 	}
 	defer func() { <-d.slots }()
@@ -47,23 +47,24 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // hear reads a body and makes sure that it is Relay's, or says what to refuse it
-// with.
-func (d *Door) hear(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
+// with, and why, for the log.
+func (d *Door) hear(w http.ResponseWriter, r *http.Request) (body []byte, status int, why string) {
 	if !enter(d.reads) {
-		return nil, http.StatusTooManyRequests
+		return nil, http.StatusTooManyRequests, "too many at once"
 	}
 	defer func() { <-d.reads }()
 	body, err := readBody(w, r)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge
+		return nil, http.StatusRequestEntityTooLarge, "the body is too large"
 	case err != nil:
-		return nil, http.StatusBadRequest
-	case !signed(r.Header.Get(signatureHeader), body, d.options.Secrets(), time.Now()):
-		return nil, http.StatusUnauthorized
+		return nil, http.StatusBadRequest, "the body ended early"
 	}
-	return body, http.StatusOK
+	if why = unsigned(r.Header.Get(signatureHeader), body, d.options.Secrets(), time.Now()); why != "" {
+		return nil, http.StatusUnauthorized, why
+	}
+	return body, http.StatusOK, ""
 }
 
 // enter takes one of the places, if there is one.
@@ -95,8 +96,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 }
 
 // refuse answers what is not from Relay, or too much, with a bare status.
-func (d *Door) refuse(w http.ResponseWriter, status int) {
-	d.log.Warn("an envelope was refused", zap.Int("http", status), zap.String("reason", http.StatusText(status)))
+func (d *Door) refuse(w http.ResponseWriter, status int, why string) {
+	d.log.Warn("an envelope was refused", zap.Int("http", status), zap.String("reason", why))
 	if status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}

@@ -30,16 +30,17 @@ func digest(secret []byte, t string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// signed reports whether one of the header's signatures is of one of the secrets,
-// and fresh. Every pair is compared, so that the time tells nothing.
-func signed(header string, body []byte, secrets [][]byte, now time.Time) bool {
+// unsigned is "" when one of the header's signatures is of one of the secrets, and
+// fresh; else what is wrong, for the log alone. Every pair is compared, so that the
+// time tells nothing.
+func unsigned(header string, body []byte, secrets [][]byte, now time.Time) string {
 	t, given, ok := readSignature(header)
 	if !ok {
-		return false
+		return "the signature is missing or malformed"
 	}
 	at, err := strconv.ParseInt(t, 10, 64)
 	if err != nil || now.Unix()-at > signatureWindow || at-now.Unix() > signatureWindow {
-		return false
+		return "the signature is too old, or a clock is wrong"
 	}
 	right := false
 	for _, secret := range secrets {
@@ -51,7 +52,10 @@ func signed(header string, body []byte, secrets [][]byte, now time.Time) bool {
 			right = hmac.Equal(want, v) || right
 		}
 	}
-	return right
+	if !right {
+		return "the signature is of another secret or another body"
+	}
+	return ""
 }
 
 // readSignature takes a header apart. Parts of other names are for later versions.

@@ -102,59 +102,44 @@ func (g *agents) close() { g.store.Close() }
 
 func (g *agents) open(door string) bool { return slices.Contains(g.app.config.Agents.Doors, door) }
 
-// openDoors makes the doors that are named, and couriers of those that call back. It
-// comes before the service runs.
+// openDoors makes the doors that are named, and couriers of those that call back.
 func (g *agents) openDoors() error {
-	var problems config.Problems
-	secret := func(setting, variable, file string, needed bool) []byte {
-		if file == "" && !needed {
-			if _, given := g.app.program.lookup(variable); !given {
-				return nil
-			}
-		}
-		value, err := g.app.program.fetchSecret(variable, file)
-		if err != nil {
-			problems = append(problems, config.Problem{Field: setting, Message: err.Error(), Hint: "without it the door cannot be opened"})
-			return nil
-		}
-		g.app.program.redactor.Add(value)
-		return []byte(value)
-	}
+	secrets := &doorSecrets{program: g.app.program}
+	c := g.app.config.Agents
 	if g.open(config.DoorAPI) {
-		g.api = api.New(api.Options{Service: g.service, Tokens: g.store, PublicURL: g.app.config.Agents.PublicURL, Version: buildVersion().Version, Logger: g.app.log.Named("api")})
+		g.api = api.New(api.Options{Service: g.service, Tokens: g.store, PublicURL: c.PublicURL, Version: buildVersion().Version, Logger: g.app.log.Named("api")})
 	}
 	if g.open(config.DoorXiaoya) {
-		x := g.app.config.Agents.Xiaoya
-		key := secret("agents.xiaoya.key_file", config.XiaoyaKeyVariable, x.KeyFile, x.IntrospectURL == "")
-		credential := secret("agents.xiaoya.credential_file", config.XiaoyaCredentialVariable, x.CredentialFile, x.IntrospectURL != "" || x.CallbackURL != "")
-		if len(problems) == 0 {
+		var key []byte
+		if x := c.Xiaoya; x.IntrospectURL == "" {
+			key = secrets.key("agents.xiaoya.key_file", config.XiaoyaKeyVariable, x.KeyFile)
+		} else {
+			key = secrets.optional("agents.xiaoya.key_file", config.XiaoyaKeyVariable, x.KeyFile)
+		}
+		var credential []byte
+		if c.Xiaoya.IntrospectURL != "" || c.Xiaoya.CallbackURL != "" {
+			credential = secrets.fetch("agents.xiaoya.credential_file", config.XiaoyaCredentialVariable, c.Xiaoya.CredentialFile)
+		}
+		if len(secrets.problems) == 0 {
 			if err := g.openXiaoya(key, string(credential)); err != nil {
 				return config.Problems{{Field: "agents.xiaoya", Message: err.Error()}}
-			}
-			if x.CallbackURL != "" {
-				courier, err := mcp.NewCourier(mcp.CourierOptions{CallbackURL: x.CallbackURL, Credential: string(credential), PublicURL: g.app.config.Agents.PublicURL})
-				if err != nil {
-					return config.Problems{{Field: "agents.xiaoya", Message: err.Error()}}
-				}
-				g.couriers["mcp"] = courier
 			}
 		}
 	}
 	if g.open(config.DoorRelay) {
-		r := g.app.config.Agents.Relay
-		secrets := [][]byte{secret("agents.relay.secret_file", config.RelaySecretVariable, r.SecretFile, true)}
-		if before := secret("agents.relay.previous_secret_file", config.RelayPreviousVariable, r.PreviousFile, false); before != nil {
-			secrets = append(secrets, before)
+		keys := [][]byte{secrets.key("agents.relay.secret_file", config.RelaySecretVariable, c.Relay.SecretFile)}
+		if before := secrets.optional("agents.relay.previous_secret_file", config.RelayPreviousVariable, c.Relay.PreviousFile); before != nil {
+			keys = append(keys, before)
 		}
-		if len(problems) == 0 {
-			if err := g.openRelay(secrets); err != nil {
+		if len(secrets.problems) == 0 {
+			if err := g.openRelay(keys); err != nil {
 				return config.Problems{{Field: "agents.relay", Message: err.Error()}}
 			}
 			g.couriers["relay"] = g.relay
 		}
 	}
-	if len(problems) > 0 {
-		return problems
+	if len(secrets.problems) > 0 {
+		return secrets.problems
 	}
 	return nil
 }
@@ -172,7 +157,10 @@ func (g *agents) openXiaoya(key []byte, credential string) (err error) {
 	if key != nil {
 		o.Context.Keys = [][]byte{key}
 	}
-	g.xiaoya, err = mcp.New(o)
+	if g.xiaoya, err = mcp.New(o); err != nil || x.CallbackURL == "" {
+		return err
+	}
+	g.couriers["mcp"], err = mcp.NewCourier(mcp.CourierOptions{CallbackURL: x.CallbackURL, Credential: credential, PublicURL: c.PublicURL})
 	return err
 }
 

@@ -31,6 +31,7 @@ func (g *agents) serve(ctx context.Context) error {
 	if err != nil {
 		return config.Problems{{Field: "agents.listen", Message: "cannot be listened on: " + err.Error(), Hint: "another address (XIAOQU_AGENTS_LISTEN)"}}
 	}
+	g.lookAround(ctx)
 	g.app.log.Info("the doors are open", zap.String("address", l.Addr().String()), zap.Strings("doors", g.app.config.Agents.Doors), zap.Strings("allow", g.app.config.Agents.Allow))
 	server := &http.Server{
 		Handler: g.routes(), ReadHeaderTimeout: agentHeaderTime, ReadTimeout: time.Minute, WriteTimeout: agentAnswerTime, IdleTimeout: agentIdleTime, MaxHeaderBytes: 64 << 10,
@@ -61,6 +62,15 @@ func (g *agents) serve(ctx context.Context) error {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// lookAround says at the start what callers would be the first to notice.
+func (g *agents) lookAround(ctx context.Context) {
+	for _, name := range g.app.config.Names() {
+		if err := g.app.readable(ctx, g, name); err != nil {
+			g.app.log.Warn("agents cannot read this now; xiaoqu-sync agent check says more", zap.String("resource", name), zap.Error(err))
+		}
+	}
 }
 
 // routes leads to each open door.

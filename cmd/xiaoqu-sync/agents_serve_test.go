@@ -76,6 +76,9 @@ func TestDoorsAreOpenUntilASignal(t *testing.T) {
 	if status, text := d.call(t, "POST", "/api/v1/capabilities/mirror.freshness", "{}"); status != 200 || !strings.Contains(text, `"live_rows":150`) {
 		t.Errorf("%d %s", status, text)
 	}
+	if strings.Contains(d.log.String(), "agents cannot read") {
+		t.Errorf("the reader's role can read:\n%s", d.log)
+	}
 	if status, text := d.call(t, "POST", "/relay", `{"type":"ping"}`); status != 401 {
 		t.Errorf("an envelope without a signature: %d %s", status, text)
 	}

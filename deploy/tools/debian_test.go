@@ -50,14 +50,15 @@ func TestThePackageHoldsWhatItShould(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"/usr/bin/xiaoqu-sync":                         "-rwxr-xr-x root/root",
-		"/usr/lib/systemd/system/xiaoqu-sync.service":  "-rw-r--r-- root/root",
-		"/usr/lib/systemd/system/xiaoqu-sync@.service": "-rw-r--r-- root/root",
-		"/usr/lib/systemd/system/xiaoqu-sync@.timer":   "-rw-r--r-- root/root",
-		"/usr/lib/sysusers.d/xiaoqu-sync.conf":         "-rw-r--r-- root/root",
-		"/usr/lib/tmpfiles.d/xiaoqu-sync.conf":         "-rw-r--r-- root/root",
-		"/etc/xiaoqu-sync/config.yaml":                 "-rw-r--r-- root/root",
-		"/etc/xiaoqu-sync/environment":                 "-rw------- root/root",
+		"/usr/bin/xiaoqu-sync":                              "-rwxr-xr-x root/root",
+		"/usr/lib/systemd/system/xiaoqu-sync-agent.service": "-rw-r--r-- root/root",
+		"/usr/lib/systemd/system/xiaoqu-sync.service":       "-rw-r--r-- root/root",
+		"/usr/lib/systemd/system/xiaoqu-sync@.service":      "-rw-r--r-- root/root",
+		"/usr/lib/systemd/system/xiaoqu-sync@.timer":        "-rw-r--r-- root/root",
+		"/usr/lib/sysusers.d/xiaoqu-sync.conf":              "-rw-r--r-- root/root",
+		"/usr/lib/tmpfiles.d/xiaoqu-sync.conf":              "-rw-r--r-- root/root",
+		"/etc/xiaoqu-sync/config.yaml":                      "-rw-r--r-- root/root",
+		"/etc/xiaoqu-sync/environment":                      "-rw------- root/root",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
