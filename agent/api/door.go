@@ -65,6 +65,10 @@ func (d *Door) Handler() http.Handler {
 	mux := http.NewServeMux()
 	route := func(method, path string, f func(*exchange)) {
 		mux.Handle(method+" /api/v1"+path, d.guard(f))
+		mux.Handle("/api/v1"+path, d.guard(func(x *exchange) {
+			x.w.Header().Set("Allow", method)
+			x.refuseWith(http.StatusMethodNotAllowed, &agent.Failure{Class: agent.Invalid, Code: "method_not_allowed", Message: "only " + method + " is taken here"})
+		}))
 	}
 	route("GET", "/capabilities", func(x *exchange) { x.answer(http.StatusOK, jsonText(d.list), "") })
 	route("POST", "/capabilities/{id}", d.do)
@@ -72,8 +76,7 @@ func (d *Door) Handler() http.Handler {
 	route("POST", "/tasks/{id}/cancel", d.cancel)
 	route("GET", "/openapi.json", func(x *exchange) { _, _ = x.w.Write(d.openAPI) })
 	mux.Handle("/api/v1/", d.guard(func(x *exchange) {
-		// A known path with a method that it does not have gets here too.
-		x.refuse(&agent.Failure{Class: agent.NotFound, Code: "not_found", Message: "there is nothing here for this method", Suggestions: []string{"GET /api/v1/openapi.json says what there is"}})
+		x.refuse(&agent.Failure{Class: agent.NotFound, Code: "not_found", Message: "there is nothing here", Suggestions: []string{"GET /api/v1/openapi.json says what there is"}})
 	}))
 	return mux
 }

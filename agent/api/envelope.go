@@ -107,7 +107,11 @@ func (x *exchange) answer(code int, data any, summary string) {
 }
 
 func (x *exchange) refuse(f *agent.Failure) {
-	x.refuseWith(status(f.Class), f)
+	code := status(f.Class)
+	if f.Code == "input_too_large" {
+		code = http.StatusRequestEntityTooLarge
+	}
+	x.refuseWith(code, f)
 }
 
 func (x *exchange) refuseWith(code int, f *agent.Failure) {
