@@ -120,14 +120,13 @@ func (r Report) Write(out io.Writer) error {
 // Worse is a ratio that has become worse than a baseline allows.
 type Worse struct {
 	Figure         // as it is now
-	Before float64 // the worst of its runs
+	Before float64 // as it was
 	By     float64 // the share by which it is worse: 0.25 is a quarter
 }
 
 // Compare sets the report against a baseline, ratio by ratio, the worst first:
-// what is worse by more than tolerance (0.2 is a fifth) than the baseline's worst
-// run was, and which of the baseline's ratios were not measured. A machine's own
-// unrest is in the spread of its runs, and is no news. Times and sizes are not compared: they are
+// what is worse by more than tolerance (0.2 is a fifth), and which of the
+// baseline's ratios were not measured. Times and sizes are not compared: they are
 // another machine's.
 func (r Report) Compare(baseline Report, tolerance float64) (worse []Worse, missing []string) {
 	now := map[string]Figure{}
@@ -144,7 +143,7 @@ func (r Report) Compare(baseline Report, tolerance float64) (worse []Worse, miss
 			continue
 		}
 		if by := f.worseThan(before); by > tolerance {
-			worse = append(worse, Worse{Figure: f, Before: before.worst(), By: by})
+			worse = append(worse, Worse{Figure: f, Before: before.Value, By: by})
 		}
 	}
 	slices.SortStableFunc(worse, func(a, b Worse) int { return cmp.Compare(b.By, a.By) })
@@ -153,26 +152,15 @@ func (r Report) Compare(baseline Report, tolerance float64) (worse []Worse, miss
 
 func (f Figure) key() string { return f.Group + ": " + f.Name }
 
-// worst is the worst of the figure's runs, or its value where only that is known.
-func (f Figure) worst() float64 {
-	if f.Better == Lower {
-		return max(f.Value, f.High)
-	}
-	if f.Low > 0 {
-		return min(f.Value, f.Low)
-	}
-	return f.Value
-}
-
-// worseThan is the share by which a figure is worse than before's worst run, negative when it
+// worseThan is the share by which a figure is worse than before, negative when it
 // is better. Twice as slow is 1 whichever way the ratio is written.
 func (f Figure) worseThan(before Figure) float64 {
 	switch {
 	case before.Better == Lower:
-		return f.Value/before.worst() - 1
+		return f.Value/before.Value - 1
 	case f.Value <= 0:
 		return 1
 	default:
-		return before.worst()/f.Value - 1
+		return before.Value/f.Value - 1
 	}
 }

@@ -73,16 +73,6 @@ func TestCompareNamesWhatBecameWorseAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestARunThatTheBaselineHadTooIsNoNews(t *testing.T) {
-	unsteady := figures.Of("g", "unsteady", figures.Ratio, 0.7, 0.9, 1.0).Toward(figures.Higher, 0)
-	for value, want := range map[float64]int{0.65: 0, 0.5: 1} {
-		now := figures.Report{Figures: []figures.Figure{figures.Of("g", "unsteady", figures.Ratio, value).Toward(figures.Higher, 0)}}
-		if worse, _ := now.Compare(figures.Report{Figures: []figures.Figure{unsteady}}, 0.2); len(worse) != want {
-			t.Errorf("%v: %v", value, worse)
-		}
-	}
-}
-
 func TestATargetIsMetOnItsOwnSide(t *testing.T) {
 	for name, c := range map[string]struct {
 		figure      figures.Figure
